@@ -1,0 +1,44 @@
+# Everything runs in .venv, which the first target that needs it makes from requirements-dev.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help demo test check format bench lock clean
+
+help: ## list what there is
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 10
+
+demo: $(READY) ## a customer-service conversation against a real store, no key needed
+	@rm -rf demo-memories
+	@$(BIN)/python -m commonplace.demo demo-memories
+
+test: $(READY) ## all tests (ARGS="-k race" for some)
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: $(READY) ## format, lint and types, as CI asks for them
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+format: $(READY) ## mend format and lint
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(READY) ## how fast, beside the raw system calls and the SDK's own tool (QUICK=1 for a first look)
+	@$(BIN)/python bench/core.py $(if $(QUICK),--quick)
+
+lock: $(READY) ## pin the development requirements anew
+	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --upgrade --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.txt
+
+clean: ## remove what was made here
+	rm -rf .venv demo-memories build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(READY): requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@echo "Installing into .venv (once) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)

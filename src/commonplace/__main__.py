@@ -1,0 +1,25 @@
+"""`commonplace` and `python -m commonplace`: the command line, or a word on how to get it."""
+
+import os
+import sys
+
+
+def main() -> None:
+    try:
+        from commonplace.cli import app
+    except ModuleNotFoundError as error:
+        if error.name != "typer":
+            raise
+        sys.exit("commonplace: the command line is an extra. Install it with: pip install 'commonplace[cli]'")
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Nobody reads the answers any more. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The stores, a file for each."""

@@ -1,0 +1,186 @@
+"""Files and folders by descriptor: every step one name, no step through a link.
+
+All that a directory store does to a disk goes through here. A path is never handed to the system whole: a folder is
+entered one name at a time, relative to the descriptor of the folder above and with `O_NOFOLLOW`, so a link that somebody
+swaps in between two steps is an error and never a way out. openat2(2) would do the same in one call on newer Linux
+kernels, but then there were two ways of walking and the tests would mostly see one.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+# O_NONBLOCK: opening a FIFO that somebody put there returns at once instead of waiting for a writer.
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def missing_abilities() -> str | None:
+    """Return what this system lacks for a directory store to keep its promises, or None where it lacks nothing."""
+    lacking = [
+        name
+        for name, there in (
+            ("opening files relative to a folder", os.open in os.supports_dir_fd),
+            ("refusing links while opening", hasattr(os, "O_NOFOLLOW")),
+            ("locks between processes (flock)", fcntl is not None),
+        )
+        if not there
+    ]
+    return ", ".join(lacking) or None
+
+
+def open_folder(name: str, at: int | None = None) -> int:
+    """Open a folder that is one step away."""
+    return os.open(name, _FOLDER, dir_fd=at)
+
+
+def make_folder(name: str, at: int) -> int:
+    """Make a folder that only its owner can enter, whatever the umask, unless it is there, and open it."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=at)
+    except FileExistsError:
+        return open_folder(name, at)
+    if stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode) & 0o700 != 0o700:
+        _chmod_unopened(name, at)
+    return open_folder(name, at)
+
+
+def _chmod_unopened(name: str, at: int) -> None:
+    """Give the owner what a strange umask took: without the right to read, a folder cannot be opened for fchmod."""
+    if os.chmod in os.supports_follow_symlinks:  # macOS
+        os.chmod(name, 0o700, dir_fd=at, follow_symlinks=False)
+        return
+    handle = os.open(name, os.O_PATH | _FOLDER, dir_fd=at)
+    try:
+        os.chmod(f"/proc/self/fd/{handle}", 0o700)
+    finally:
+        os.close(handle)
+
+
+def open_file(name: str, at: int) -> int:
+    """Open a file for reading that is one step away."""
+    return os.open(name, _FILE, dir_fd=at)
+
+
+def read_all(file: int, size: int) -> bytes:
+    """Return everything an open file holds; `size` is what fstat said and may be out of date."""
+    data = os.read(file, size + 1)
+    if len(data) == size:
+        return data
+    pieces = [data]
+    while data:
+        data = os.read(file, 1 << 20)
+        pieces.append(data)
+    return b"".join(pieces)
+
+
+def write_new(name: str, data: bytes, at: int) -> os.stat_result:
+    """Write a new file that only its owner can read, sync it, and return what it is now. On failure nothing stays."""
+    file = os.open(name, _NEW_FILE, 0o600, dir_fd=at)
+    try:
+        os.fchmod(file, 0o600)
+        if os.write(file, data) != len(data):
+            raise OSError(errno.ENOSPC, "short write")
+        sync(file)
+        return os.fstat(file)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=at)
+        raise
+    finally:
+        os.close(file)
+
+
+def sync(descriptor: int) -> None:
+    """Return when a file or folder is on the disk itself."""
+    if sys.platform == "darwin":
+        # There, fsync only hands the data to the drive, which may keep it in its cache.
+        with suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
+def open_lock(name: str, at: int) -> int:
+    """Open a lock file, making it where it is missing."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    with suppress(FileNotFoundError):
+        return os.open(name, flags, dir_fd=at)
+    file = os.open(name, flags | os.O_CREAT, 0o600, dir_fd=at)
+    os.fchmod(file, 0o600)
+    return file
+
+
+def lock(file: int, *, wait: bool = True) -> bool:
+    """Take the exclusive lock of an open file, which closing the file gives back, and return whether we have it.
+
+    The lock belongs to this opening of the file, so it excludes threads and forked children as well as processes.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def rename_exclusive(old: str, new: str, old_folder: int, new_folder: int) -> None:
+    """Rename a file or folder in one step, or raise FileExistsError where anything stands at the new name.
+
+    Where neither the C library nor the file system knows such a rename (renameat2 on Linux, renameatx_np on macOS), a
+    file is linked and unlinked, which is two steps but cannot overwrite either, and for a folder it is looked first.
+    """
+    if _renameat is not None:
+        arguments = old_folder, os.fsencode(old), new_folder, os.fsencode(new), _EXCLUSIVE
+        if _renameat(*arguments) == 0:
+            return
+        if (number := ctypes.get_errno()) not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise OSError(number, os.strerror(number), old, None, new)
+    if stat.S_ISDIR(os.stat(old, dir_fd=old_folder, follow_symlinks=False).st_mode):
+        if look(new, new_folder) is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+        os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
+    else:
+        os.link(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
+        os.unlink(old, dir_fd=old_folder)
+
+
+def look(name: str, at: int) -> os.stat_result | None:
+    """Return what there is of this name, a link as itself, or None where there is nothing."""
+    try:
+        return os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def remove_empty(name: str, at: int) -> None:
+    """Remove a folder that holds nothing but folders like it; raises OSError where it holds anything else."""
+    folder = open_folder(name, at)
+    try:
+        for inner in os.listdir(folder):
+            remove_empty(inner, folder)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=at)
+
+
+def _find_renameat() -> tuple[Callable[..., int] | None, int]:
+    """Return the C library's rename that does not overwrite, if it has one, and the flag that asks for it."""
+    name, flag = ("renameatx_np", 4) if sys.platform == "darwin" else ("renameat2", 1)
+    function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+    if function is not None:
+        function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+        function.restype = ctypes.c_int
+    return function, flag
+
+
+_renameat, _EXCLUSIVE = _find_renameat() if os.name == "posix" else (None, 0)
