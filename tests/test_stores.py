@@ -1,0 +1,26 @@
+"""Every store goes through the suite."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from commonplace import Store, open_store
+from commonplace.testing import StoreSuite
+
+STORES: dict[str, Callable[[Path], str]] = {
+    "dict": lambda folder: "memory:",
+    "directory": lambda folder: str(folder / "memories"),
+    "directory by URL": lambda folder: f"file://{folder}/memories?history=off",
+}
+
+
+class TestEveryStore(StoreSuite):
+    @pytest.fixture(params=STORES)
+    def store(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+        self.location = STORES[request.param](tmp_path)
+        with open_store(self.location) as store:
+            yield store
+
+    def reopen(self, store: Store) -> Store:
+        return store if self.location == "memory:" else open_store(self.location)
