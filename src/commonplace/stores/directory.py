@@ -202,8 +202,12 @@ class DirectoryStore(Store):
         """Raise Conflict where the memory at `path` is not as expected."""
         if expect is None:
             return
-        memory = None if way.missing else self._read(way.end, name, path)
-        if expect != ("absent" if memory is None else memory.revision):
+        if expect == "absent":
+            as_expected = way.missing or not _is_file(name, way.end)
+        else:
+            memory = None if way.missing else self._read(way.end, name, path)
+            as_expected = memory is not None and memory.revision == expect
+        if not as_expected:
             raise Conflict(path)
 
     def _count(self, way: "_Way", name: str, path: str) -> int:

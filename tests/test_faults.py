@@ -1,0 +1,230 @@
+"""What the system says no to is a clear refusal, with nothing lost and nothing half done."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from commonplace import MemoryTool, Refused, messages, open_store
+
+BIG = "x" * 3_000_000
+
+
+@contextmanager
+def small_disk(size: str) -> Iterator[Path]:
+    """A file system of its own, where the system lets us mount one."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", folder]
+        mounted = subprocess.run(command, capture_output=True, text=True)
+        if mounted.returncode != 0:
+            pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.strip()}")
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def as_nobody(script: str, folder: Path) -> None:
+    """Run a script on a folder as a user who is not root, whom permissions stop; the script finds `store` and `tool`."""
+    preamble = f"""
+        import os, sys
+        from pathlib import Path
+        import pytest
+        from commonplace import MemoryTool, Refused, messages, open_store
+        import commonplace.stores.directory, hashlib
+        root = Path({str(folder)!r})
+        with open_store(root) as store:
+            store.write("d/there.md", "text")
+            store.write("shut/in.md", "text")
+        if os.geteuid() == 0:
+            for path in (root, *root.rglob("*")):
+                os.chown(path, 65534, 65534)
+            os.setgroups([])
+            os.setegid(65534)
+            os.seteuid(65534)
+        store = open_store(root)
+        tool = MemoryTool(store)
+        def refuses(sentence, **command):
+            with pytest.raises(Refused) as refused:
+                tool.execute(command)
+            assert str(refused.value) == sentence, str(refused.value)
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(preamble) + dedent(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can enter, which pytest's own are not."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    try:
+        yield folder / "memories"
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_full_disk_refuses_what_does_not_fit_and_keeps_what_is_there() -> None:
+    with small_disk("1m") as disk, open_store(disk / "memories") as store:
+        tool = MemoryTool(store)
+        store.write("a", "old text")
+        store.write("b/c", "x" * 400_000)
+        for command in (
+            {"command": "create", "path": "/memories/new/deep", "file_text": BIG},
+            {"command": "str_replace", "path": "/memories/a", "old_str": "old", "new_str": BIG},
+            {"command": "insert", "path": "/memories/a", "insert_line": 0, "insert_text": BIG},
+        ):
+            with pytest.raises(Refused) as refused:
+                tool.execute(command)
+            assert str(refused.value) == messages.STORE_FULL
+        assert {entry.path: entry.size for entry in store.list()} == {"a": 8, "b/c": 400_000}
+        assert os.listdir(disk / "memories" / ".commonplace" / "tmp") == ["lock"]
+        assert not (disk / "memories" / "new").exists()
+        # Deleting makes room, and what did not fit then fits.
+        tool.execute({"command": "delete", "path": "/memories/b"})
+        tool.execute({"command": "create", "path": "/memories/b", "file_text": "x" * 700_000})
+
+
+def test_a_disk_without_room_for_one_more_file_refuses_as_well() -> None:
+    with small_disk("1m,nr_inodes=12") as disk, open_store(disk / "memories") as store:
+        tool = MemoryTool(store)
+        made = 0
+        with pytest.raises(Refused) as refused:
+            for made in range(20):
+                tool.execute({"command": "create", "path": f"/memories/{made}/deep/x", "file_text": "x"})
+        assert str(refused.value) == messages.STORE_FULL
+        assert len(list(store.list())) == made > 0
+        assert not (disk / "memories" / str(made)).exists()
+        assert os.listdir(disk / "memories" / ".commonplace" / "tmp") == ["lock"]
+
+
+def test_a_file_system_mounted_read_only_is_read_and_refuses_to_write() -> None:
+    with small_disk("1m") as disk:
+        with open_store(disk / "memories") as store:
+            store.write("a", "text")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        with open_store(disk / "memories") as store:
+            tool = MemoryTool(store)
+            assert "text" in tool.execute({"command": "view", "path": "/memories/a"})
+            for command in (
+                {"command": "create", "path": "/memories/b", "file_text": "x"},
+                {"command": "str_replace", "path": "/memories/a", "old_str": "text", "new_str": "x"},
+                {"command": "delete", "path": "/memories/a"},
+                {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"},
+            ):
+                with pytest.raises(Refused) as refused:
+                    tool.execute(command)
+                assert str(refused.value) == messages.READ_ONLY
+
+
+def test_a_short_write_is_a_failed_write(tmp_path: Path) -> None:
+    script = """
+        import resource, sys
+        from commonplace import Refused, messages, open_store
+        store = open_store(sys.argv[1])
+        store.write("a", "old text")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        for path in ("a", "b"):
+            try:
+                store.write(path, "x" * 5000)
+            except Refused as refused:
+                assert str(refused) == messages.STORE_FULL
+            else:
+                raise AssertionError
+        assert store.read("a").content == "old text"
+        assert [entry.path for entry in store.list()] == ["a"]
+    """
+    subprocess.run([sys.executable, "-c", dedent(script), tmp_path / "memories"], check=True)
+    assert os.listdir(tmp_path / "memories" / ".commonplace" / "tmp") == ["lock"]
+
+
+def test_a_read_only_folder_is_read_and_refuses_to_write(open_folder: Path) -> None:
+    as_nobody(
+        """
+        for path in (root, *root.rglob("*")):
+            path.chmod(0o500 if path.is_dir() else 0o400)
+        assert "text" in tool.execute({"command": "view", "path": "/memories/d/there.md"})
+        assert "d/there.md" in tool.execute({"command": "view", "path": "/memories"})
+        denied = messages.PERMISSION_DENIED
+        refuses(denied, command="create", path="/memories/new.md", file_text="x")
+        refuses(denied, command="create", path="/memories/new/deep.md", file_text="x")
+        refuses(denied, command="str_replace", path="/memories/d/there.md", old_str="text", new_str="x")
+        refuses(denied, command="insert", path="/memories/d/there.md", insert_line=0, insert_text="x")
+        refuses(denied, command="delete", path="/memories/d/there.md")
+        refuses(denied, command="delete", path="/memories/d")
+        refuses(denied, command="rename", old_path="/memories/d", new_path="/memories/e")
+        assert [entry.path for entry in store.list()] == ["d/there.md", "shut/in.md"]
+        """,
+        open_folder,
+    )
+
+
+def test_a_folder_or_memory_that_may_not_be_read_is_refused_and_never_left_out_in_silence(open_folder: Path) -> None:
+    as_nobody(
+        """
+        (root / "d" / "there.md").chmod(0)
+        (root / "shut").chmod(0)
+        denied = messages.PERMISSION_DENIED
+        refuses(denied, command="view", path="/memories/d/there.md")
+        refuses(denied, command="view", path="/memories/shut/in.md")
+        refuses(denied, command="view", path="/memories/shut")
+        refuses(denied, command="view", path="/memories")
+        refuses(denied, command="create", path="/memories/shut/new.md", file_text="x")
+        refuses(denied, command="create", path="/memories/shut", file_text="x")
+        refuses(denied, command="delete", path="/memories/shut")
+        (root / "shut").chmod(0o700)
+        assert [entry.path for entry in store.list()] == ["d/there.md", "shut/in.md"]
+        """,
+        open_folder,
+    )
+
+
+def test_a_removed_root_refuses_everything_instead_of_looking_empty(tmp_path: Path) -> None:
+    root = tmp_path / "memories"
+    with open_store(root) as store:
+        store.write("d/a", "text")
+        shutil.rmtree(root)
+        root.mkdir()
+        tool = MemoryTool(store)
+        for command in (
+            {"command": "view", "path": "/memories"},
+            {"command": "view", "path": "/memories/d/a"},
+            {"command": "create", "path": "/memories/b", "file_text": "x"},
+            {"command": "str_replace", "path": "/memories/d/a", "old_str": "t", "new_str": "x"},
+            {"command": "insert", "path": "/memories/d/a", "insert_line": 0, "insert_text": "x"},
+            {"command": "delete", "path": "/memories/d"},
+            {"command": "rename", "old_path": "/memories/d", "new_path": "/memories/e"},
+        ):
+            with pytest.raises(Refused) as refused:
+                tool.execute(command)
+            assert str(refused.value) == messages.STORE_GONE
+        assert os.listdir(root) == []
+    with open_store(root) as store:
+        store.write("a", "a new life")
+
+
+def test_a_name_longer_than_the_file_system_takes_is_refused_in_words(tmp_path: Path) -> None:
+    """The gate lets 255 bytes through, which is what most file systems take; this asks for more."""
+    with open_store(tmp_path / "memories") as store:
+        for path in ("n" * 256, "n" * 256 + "/x"):
+            with pytest.raises(Refused) as refused:
+                store.write(path, "x")
+            assert str(refused.value) == messages.NAME_TOO_LONG
+        assert list(store.list()) == []
+
+
+def test_a_refusal_keeps_its_cause_for_the_log_and_tells_claude_nothing_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_store(tmp_path / "memories") as store, pytest.raises(Refused) as refused:
+        store.write("n" * 256, "x")
+    assert isinstance(refused.value.__cause__, OSError)
+    assert str(tmp_path) not in str(refused.value)
+    assert "File name too long" in caplog.text
