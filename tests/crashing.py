@@ -1,8 +1,7 @@
 """Kills a writer before every single call it makes, and looks at what is left. A program: `crashing.py FOLDER`.
 
-The writer is a forked child that is killed with SIGKILL by a profile hook when it is about to make its n-th call of a C
-function, which every system call is; n goes up until the writer lives to the end. A program of its own, because forking
-wants a process with one thread.
+The writer is a forked child that gets SIGKILL when it is about to make its n-th call; n goes up until the writer lives to
+the end. A program of its own, because forking wants a process with one thread.
 """
 
 import json
@@ -13,9 +12,9 @@ import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from types import FrameType
 
 from commonplace import MemoryTool, Store, open_store
+from stepping import before_call
 
 OLD, NEW = "old\n" * 20_000, "new text\n" * 30_000
 TREE = {"d/x": "1", "d/e/y": "2", "d/e/f/z": "3"}
@@ -85,15 +84,8 @@ def run_and_kill(root: Path, act: Callable[[Store], object], point: int) -> tupl
     child = os.fork()
     if child == 0:
         with open_store(root) as store:
-            calls = count(1)
-
-            def hook(frame: FrameType, event: str, argument: object) -> None:
-                if event == "c_call" and next(calls) == point:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-            sys.setprofile(hook)
-            act(store)
-            sys.setprofile(None)
+            with before_call(point, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+                act(store)
             os.write(write_end, b"done")
         os._exit(0)
     os.close(write_end)

@@ -97,6 +97,7 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Give back what the store holds open. Closing twice is harmless; using a closed store is an error."""
+        return
 
     def __enter__(self) -> Self:
         return self
