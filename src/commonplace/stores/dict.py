@@ -1,6 +1,7 @@
 """Memories in a dict: for tests and for lives that end with the process."""
 
-from collections.abc import Iterator
+from bisect import bisect_left, insort
+from collections.abc import Iterator, MutableSequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -17,10 +18,13 @@ class DictStore(Store):
 
     def __init__(self) -> None:
         self._memories: dict[str, Memory] = {}
+        # The same keys in order. Code points sort as their UTF-8 bytes do.
+        self._keys: MutableSequence[str] = []
         self._lock = Lock()
 
     def read(self, path: str) -> Memory | None:
-        return self._memories.get(path)
+        with self._lock:  # so that no reader comes in the middle of a move
+            return self._memories.get(path)
 
     def write(self, path: str, content: str, *, expect: Expect = None) -> Memory:
         data = content.encode()
@@ -29,7 +33,7 @@ class DictStore(Store):
             self._check(path, expect)
             if path not in self._memories:
                 self._check_room(path)
-            self._memories[path] = memory
+            self._put(memory)
         return memory
 
     def move(self, old: str, new: str, *, expect: str | None = None) -> int:
@@ -42,8 +46,7 @@ class DictStore(Store):
                 raise Conflict(old)
             self._check_room(new)
             for path in going:
-                moved = new + path[len(old) :]
-                self._memories[moved] = replace(self._memories.pop(path), path=moved)
+                self._put(replace(self._take(path), path=new + path[len(old) :]))
             return len(going)
 
     def delete(self, path: str, *, expect: str | None = None) -> int:
@@ -51,32 +54,41 @@ class DictStore(Store):
             self._check(path, expect)
             going = self._at(path)
             for gone in going:
-                del self._memories[gone]
+                self._take(gone)
             return len(going)
 
     def list(self, below: str = "") -> Iterator[Entry]:
         with self._lock:
-            found = [
-                Entry(memory.path, memory.size, memory.updated_at)
-                for memory in self._memories.values()
-                if (memory.path.startswith(below + "/") if below else not memory.path.startswith(RESERVED + "/"))
-            ]
-        # Code points sort as their UTF-8 bytes do.
-        return iter(sorted(found, key=lambda entry: entry.path))
+            memories = [self._memories[path] for path in (self._below(below) if below else self._keys)]
+        for memory in memories:
+            if below or not memory.path.startswith(RESERVED + "/"):
+                yield Entry(memory.path, memory.size, memory.updated_at)
 
-    def _at(self, path: str) -> tuple[str, ...]:
+    def _put(self, memory: Memory) -> None:
+        if memory.path not in self._memories:
+            insort(self._keys, memory.path)
+        self._memories[memory.path] = memory
+
+    def _take(self, path: str) -> Memory:
+        del self._keys[bisect_left(self._keys, path)]
+        return self._memories.pop(path)
+
+    def _at(self, path: str) -> MutableSequence[str]:
         """Return the key of the memory at this path, or of all below it."""
-        if path in self._memories:
-            return (path,)
-        return tuple(key for key in self._memories if key.startswith(path + "/"))
+        return [path] if path in self._memories else self._below(path)
+
+    def _below(self, path: str) -> MutableSequence[str]:
+        # "0" is the character that follows "/".
+        return self._keys[bisect_left(self._keys, path + "/") : bisect_left(self._keys, path + "0")]
 
     def _check(self, path: str, expect: Expect) -> None:
+        """Raise Conflict where the memory at this path is not as expected."""
         memory = self._memories.get(path)
         if expect is not None and expect != ("absent" if memory is None else memory.revision):
             raise Conflict(path)
 
     def _check_room(self, path: str) -> None:
-        """Make sure that nothing stands where a memory or a directory is to come."""
+        """Raise Conflict where a memory stands at this path, above it or below it."""
         for standing in (*above(path), *self._at(path)):
             if standing in self._memories:
                 raise Conflict(standing)
