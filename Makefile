@@ -13,7 +13,7 @@ demo: $(READY) ## a customer-service conversation against a real store, no key n
 	@$(BIN)/python -m commonplace.demo demo-memories
 
 test: $(READY) ## all tests (ARGS="-k race" for some)
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 check: $(READY) ## format, lint and types, as CI asks for them
 	@$(BIN)/ruff format --check .
