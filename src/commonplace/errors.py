@@ -9,16 +9,20 @@ Anything else that comes out of a store is a bug of ours. Every door then says s
 """
 
 import errno
-import logging
 import os
+from typing import TYPE_CHECKING
 
 from commonplace import messages
 
-log = logging.getLogger("commonplace")
+if TYPE_CHECKING:
+    from logging import Logger
 
 
 class Refused(Exception):
-    """Nothing was done, and `str(refused)` is the sentence that tells Claude why."""
+    """`str(refused)` is the sentence that tells Claude why it was not done.
+
+    Nothing was changed, but for the rare sentences that say otherwise, of storage that failed in the middle.
+    """
 
 
 class Conflict(Exception):
@@ -49,12 +53,19 @@ def refused_by_system(error: OSError) -> Refused:
 
     Raise it `from error`, so that the cause stays attached.
     """
-    log.warning("the memory store was refused by the system: %s", error)
+    log().warning("the memory store was refused by the system: %s", error)
     return Refused(_SENTENCES.get(error.errno or 0, messages.STORE_FAILED))
 
 
 def internal(error: Exception) -> str:
     """Log a bug of ours under a fresh id and return the neutral sentence that carries the id."""
     identifier = os.urandom(4).hex()
-    log.error("internal error %s", identifier, exc_info=error)
+    log().error("internal error %s", identifier, exc_info=error)
     return messages.INTERNAL.format(id=identifier)
+
+
+def log() -> "Logger":
+    """Return the logger of this package. `logging` is loaded when there is something to say, which is seldom."""
+    from logging import getLogger
+
+    return getLogger("commonplace")

@@ -7,8 +7,6 @@ exactly as the page has them, because these are the strings Claude is used to. T
 which the page is silent. Nothing that Claude reads is written anywhere else.
 """
 
-import json
-
 # --- The documentation's ---------------------------------------------------------------------------------------------
 
 # view
@@ -104,6 +102,7 @@ PATH_RESERVED = "names starting with .commonplace at the top are kept for the me
 
 # what a store cannot hold or read
 NOT_UTF8 = "Error: This is not a text file: its bytes are not UTF-8. It can be renamed or deleted, not viewed or edited"
+KEEPS_MOVING = "Error: What is at this path keeps being changed or moved by others. Try again"
 NOT_REGULAR = (
     "Error: There is something here that is not an ordinary file (a link, perhaps). The memory store leaves it alone"
 )
@@ -141,6 +140,9 @@ def printable(text: str, limit: int = 200) -> str:
 
 def shown(value: object, limit: int = 200) -> str:
     """Return any value that came as JSON the way JSON writes it, cut to `limit`; what JSON cannot write, by its type."""
+    # Imported here, like other modules that only a refusal needs: importing commonplace stays cheap.
+    import json
+
     try:
         return printable(json.dumps(value, ensure_ascii=False), limit)
     except (TypeError, ValueError, RecursionError):

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import cast
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from commonplace.store import Store
 
@@ -41,6 +40,8 @@ def _open_memory(url: str) -> Store:
 
 
 def _open_file(url: str) -> Store:
+    from urllib.parse import parse_qsl, unquote, urlsplit  # not cheap to import, and a plain path needs none of it
+
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/") or parts.fragment:
         raise ValueError(f"A file: URL holds an absolute path, as file:///home/me/memories does; {url!r} does not")

@@ -9,7 +9,6 @@ Memory Stores API (NFC, no control or format characters, 20 segments, 1,024 byte
 
 import re
 from unicodedata import category, is_normalized, normalize
-from urllib.parse import unquote_to_bytes
 
 from commonplace import messages
 from commonplace.errors import Refused
@@ -101,6 +100,10 @@ def _only_dots(segment: str) -> bool:
 
 def _hides_something(segment: str) -> bool:
     """Tell whether decoding the percent escapes, again and again, uncovers what a name cannot hold."""
+    if "%" not in segment:
+        return False
+    from urllib.parse import unquote_to_bytes  # seldom needed, and not cheap to import
+
     while "%" in segment:
         decoded = unquote_to_bytes(segment)
         try:

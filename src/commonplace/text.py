@@ -5,7 +5,12 @@ no other. `\r`, form feeds and U+2028 are text like any other. So `"a\nb\n"` and
 has none. `str.splitlines` knows more line ends than that and is used nowhere.
 """
 
+from operator import add
+
 MATCH_LINES = 1000
+
+# What stands before the first lines, by their number. Most memories are short, and joining is faster than formatting.
+_GUTTER = [f"{number:>6}\t" for number in range(1000)]
 
 
 def count_lines(content: str) -> int:
@@ -15,7 +20,10 @@ def count_lines(content: str) -> int:
 
 def numbered(content: str, first: int, last: int) -> list[str]:
     """Return lines `first` to `last` (from 1, inclusive) as the documentation numbers them: width 6, a tab, the line."""
-    return [f"{number:>6}\t{line}" for number, line in enumerate(content.split("\n", last)[first - 1 : last], first)]
+    lines = content.split("\n", last)[first - 1 : last]
+    if last < len(_GUTTER):
+        return list(map(add, _GUTTER[first:], lines))
+    return [f"{number:>6}\t{line}" for number, line in enumerate(lines, first)]
 
 
 def fit(rows: list[str], room: int) -> list[str]:

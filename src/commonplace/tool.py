@@ -1,6 +1,7 @@
 """The memory tool: six commands over any store, answered as documented."""
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
@@ -11,6 +12,8 @@ from commonplace.store import Entry, Store, above
 
 MAX_LINES = 999_999
 _LONGEST_PAUSE = 0.05
+# The first name of a path that a listing leaves out, with the slash before it.
+_HIDDEN = re.compile(r"(?:^|/)(?:\.|node_modules(?:/|$))")
 
 
 class MemoryTool:
@@ -53,7 +56,7 @@ class MemoryTool:
         """Run one command, the `input` of a tool_use block, and return the documented answer.
 
         Raises Refused, whose text is the answer to send with `is_error`, for everything that the documentation lists as
-        an error, for any malformed input, and for what the system under the store says no to. Nothing was changed then.
+        an error, for any malformed input, and for what the system under the store says no to.
         """
         name, fields = commands.parse(command)
         return self._commands[name](**fields)
@@ -257,16 +260,16 @@ def _visible_sizes(key: str, entries: Iterable[Entry]) -> tuple[bool, dict[str, 
         there = True
         if not paths.is_key(entry.path):
             continue
-        names = entry.path[start:].split("/")
-        hidden = [name.startswith(".") or name == "node_modules" for name in names]
-        size = 0 if any(hidden) else entry.size
+        name = entry.path[start:]
+        hidden = _HIDDEN.search(name)
+        size = 0 if hidden else entry.size
+        directories = (name[: hidden.start() + 1] if hidden else name).split("/")[:-1]
         sizes[""] += size
-        for depth in range(1, min(len(names), 3)):
-            if not any(hidden[:depth]):
-                directory = "/".join(names[:depth]) + "/"
-                sizes[directory] = sizes.get(directory, 0) + size
-        if len(names) <= 2 and not any(hidden):
-            sizes["/".join(names)] = size
+        for depth in (1, 2)[: len(directories)]:
+            directory = "/".join(directories[:depth]) + "/"
+            sizes[directory] = sizes.get(directory, 0) + size
+        if not hidden and len(directories) < 2:
+            sizes[name] = size
     return there, sizes
 
 

@@ -72,15 +72,17 @@ def open_file(name: str, at: int) -> int:
     return os.open(name, _FILE, dir_fd=at)
 
 
-def read_all(file: int, size: int) -> bytes:
-    """Return everything an open file holds; `size` is what fstat said and may be out of date."""
-    data = os.read(file, size + 1)
+def read_all(file: int, size: int, limit: int) -> bytes:
+    """Return what an open file holds, but no more than a byte beyond `limit`; `size`, from fstat, may be out of date."""
+    data = os.read(file, min(size, limit) + 1)
     if len(data) == size:
         return data
     pieces = [data]
-    while data:
-        data = os.read(file, 1 << 20)
+    length = len(data)
+    while data and length <= limit:
+        data = os.read(file, min(1 << 20, limit + 1 - length))
         pieces.append(data)
+        length += len(data)
     return b"".join(pieces)
 
 
@@ -88,11 +90,13 @@ def write_new(name: str, data: bytes, at: int) -> os.stat_result:
     """Write a new file that only its owner can read, sync it, and return what it is now. On failure nothing stays."""
     file = os.open(name, _NEW_FILE, 0o600, dir_fd=at)
     try:
-        os.fchmod(file, 0o600)
         if os.write(file, data) != len(data):
             raise OSError(errno.ENOSPC, "short write")
+        status = os.fstat(file)
+        if stat.S_IMODE(status.st_mode) != 0o600:  # a strange umask
+            os.fchmod(file, 0o600)
         sync(file)
-        return os.fstat(file)
+        return status
     except BaseException:
         with suppress(OSError):
             os.unlink(name, dir_fd=at)
@@ -111,26 +115,35 @@ def sync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def open_lock(name: str, at: int) -> int:
-    """Open a lock file, making it where it is missing."""
+def lock(name: str, at: int, *, wait: bool = True) -> int | None:
+    """Take the exclusive lock that a file stands for, and return the descriptor; closing it gives the lock back.
+
+    None: somebody else has it, and we were not to wait. The lock belongs to this opening of the file, so it excludes
+    threads and forked children as well as processes.
+    """
+    while True:
+        file = _open_lock(name, at)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if os.fstat(file).st_nlink > 0:
+                return file
+        except BlockingIOError:
+            os.close(file)
+            return None
+        except BaseException:
+            os.close(file)
+            raise
+        # Somebody deleted the file while we waited, and whoever comes now makes a new one.
+        os.close(file)
+
+
+def _open_lock(name: str, at: int) -> int:
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(FileNotFoundError):
         return os.open(name, flags, dir_fd=at)
     file = os.open(name, flags | os.O_CREAT, 0o600, dir_fd=at)
     os.fchmod(file, 0o600)
     return file
-
-
-def lock(file: int, *, wait: bool = True) -> bool:
-    """Take the exclusive lock of an open file, which closing the file gives back, and return whether we have it.
-
-    The lock belongs to this opening of the file, so it excludes threads and forked children as well as processes.
-    """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True
 
 
 def rename_exclusive(old: str, new: str, old_folder: int, new_folder: int) -> None:

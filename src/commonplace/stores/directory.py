@@ -4,21 +4,26 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import wraps
+from hashlib import sha256
 from pathlib import Path
 from typing import ParamSpec, Self, TypeVar
 
 from commonplace import messages
 from commonplace.errors import Conflict, Refused, log, refused_by_system
-from commonplace.store import RESERVED, Entry, Expect, Memory, Store, sha256
+from commonplace.store import RESERVED, Entry, Expect, Memory, Store
 from commonplace.stores import _descriptors as disk
 
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 STAGING = "tmp"
 LOCK = "lock"
+# What the system says to opening something as a folder that is none: a file (a memory), or a link.
+NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
+# How often a read starts again because what it found was moved or replaced meanwhile.
+TRIES = 1000
 # No key is as deep as this, so what lies deeper is nobody's memory, and a listing need not follow it for ever.
 MAX_DEPTH = 64
 
@@ -71,36 +76,37 @@ class DirectoryStore(Store):
 
     @refusing
     def read(self, path: str) -> Memory | None:
-        *folders, name = path.split("/")
-        while True:
-            with _Way(self._root, folders) as way:
-                memory = None if way.missing else self._read(way.end, name, path)
-                if memory is None:
+        for _ in range(TRIES):
+            with _Way(self._root, path) as way:
+                loaded = self._load(way)
+                if loaded is None:
                     self._check_root()
                     return None
-                if way.still_leads_there():
-                    return memory
+                data, status = loaded
+                if way.still_leads_to(status):
+                    return _memory(path, data, status)
+        raise Refused(messages.KEEPS_MOVING)
 
     @refusing
     def write(self, path: str, content: str, *, expect: Expect = None) -> Memory:
         data = content.encode()
         if len(data) > self._max_bytes:
             raise self._too_large()
-        *folders, name = path.split("/")
-        with self._writing() as staging, _Way(self._root, folders) as way:
-            self._check(way, name, path, expect)
+        with self._writing() as staging, _Way(self._root, path) as way:
+            there = way.look()
+            self._check(way, there, expect)
             way.check_no_memory_above()
-            replacing = not way.missing and _is_file(name, way.end)
+            replacing = there is not None and stat.S_ISREG(there.st_mode)
             if not replacing:
-                self._make_room(way, name, path)
+                self._make_room(way, there)
             staged = _fresh_name()
             status = disk.write_new(staged, data, staging)
             try:
                 way.make()
                 if replacing:
-                    os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=way.end)
+                    os.rename(staged, way.name, src_dir_fd=staging, dst_dir_fd=way.end)
                 else:
-                    disk.rename_exclusive(staged, name, staging, way.end)
+                    disk.rename_exclusive(staged, way.name, staging, way.end)
             except BaseException as error:
                 with suppress(OSError):
                     os.unlink(staged, dir_fd=staging)
@@ -109,48 +115,48 @@ class DirectoryStore(Store):
                     raise Conflict(path) from error
                 raise
             way.sync()
-        return Memory(path, len(data), _time(status), content, sha256(data))
+        return _memory(path, data, status)
 
     @refusing
     def move(self, old: str, new: str, *, expect: str | None = None) -> int:
-        *old_folders, old_name = old.split("/")
-        *new_folders, new_name = new.split("/")
-        with self._writing(), _Way(self._root, old_folders) as source, _Way(self._root, new_folders) as target:
-            self._check(source, old_name, old, expect)
-            count = self._count(source, old_name, old)
+        with self._writing(), _Way(self._root, old) as source, _Way(self._root, new) as target:
+            there = source.look()
+            self._check(source, there, expect)
+            count = self._count(source, there)
             if count == 0:
                 return 0
             if new == old or new.startswith(old + "/"):
                 raise Conflict(old)
             target.check_no_memory_above()
-            self._make_room(target, new_name, new)
+            self._make_room(target, target.look())
             try:
                 target.make()
-                disk.rename_exclusive(old_name, new_name, source.end, target.end)
+                disk.rename_exclusive(source.name, target.name, source.end, target.end)
             except BaseException as error:
                 target.prune()
                 if isinstance(error, FileExistsError):
                     raise Conflict(new) from error
                 raise
             target.sync()
-            source.sync()
+            if source.names[:-1] != target.names[:-1]:
+                source.sync()
             source.prune()
             return count
 
     @refusing
     def delete(self, path: str, *, expect: str | None = None) -> int:
-        *folders, name = path.split("/")
-        with self._writing() as staging, _Way(self._root, folders) as way:
-            self._check(way, name, path, expect)
-            count = self._count(way, name, path)
-            if count == 0:
+        with self._writing() as staging, _Way(self._root, path) as way:
+            there = way.look()
+            self._check(way, there, expect)
+            count = self._count(way, there)
+            if there is None or count == 0:
                 return 0
-            if _is_file(name, way.end):
-                os.unlink(name, dir_fd=way.end)
+            if stat.S_ISREG(there.st_mode):
+                os.unlink(way.name, dir_fd=way.end)
                 way.sync()
             else:
                 gone = _fresh_name()
-                os.rename(name, gone, src_dir_fd=way.end, dst_dir_fd=staging)
+                os.rename(way.name, gone, src_dir_fd=way.end, dst_dir_fd=staging)
                 way.sync()
                 _purge(gone, staging)
             way.prune()
@@ -159,9 +165,14 @@ class DirectoryStore(Store):
     def list(self, below: str = "") -> Iterator[Entry]:
         try:
             self._check_root()
-            with _Way(self._root, below.split("/") if below else []) as way:
+            if not below:
+                yield from _below(self._root, below)
+                return
+            with _Way(self._root, below) as way:
                 if not way.missing:
-                    yield from _below(way.end, below)
+                    there = way.look()
+                    if there is not None and not stat.S_ISREG(there.st_mode):
+                        yield from _below_name(way.name, way.end, below)
         except OSError as error:
             raise refused_by_system(error) from error
 
@@ -170,10 +181,12 @@ class DirectoryStore(Store):
             os.close(self._root)
             self._root = -1
 
-    def _read(self, folder: int, name: str, path: str) -> Memory | None:
-        """Return the memory of this name, None where there is none, or refuse what is not a text."""
+    def _load(self, way: "_Way") -> tuple[bytes, os.stat_result] | None:
+        """Return the bytes of a memory and what its file is, or None where there is none."""
+        if way.missing:
+            return None
         try:
-            file = disk.open_file(name, folder)
+            file = disk.open_file(way.name, way.end)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -187,52 +200,44 @@ class DirectoryStore(Store):
                 if stat.S_ISDIR(status.st_mode):
                     return None
                 raise Refused(messages.NOT_REGULAR)
-            if status.st_size > self._max_bytes:
-                raise self._too_large()
-            data = disk.read_all(file, status.st_size)
+            data = disk.read_all(file, status.st_size, self._max_bytes)
         finally:
             os.close(file)
-        try:
-            content = data.decode()
-        except UnicodeDecodeError as error:
-            raise Refused(messages.NOT_UTF8) from error
-        return Memory(path, len(data), _time(status), content, sha256(data))
+        if len(data) > self._max_bytes:
+            raise self._too_large()
+        return data, status
 
-    def _check(self, way: "_Way", name: str, path: str, expect: Expect) -> None:
-        """Raise Conflict where the memory at `path` is not as expected."""
+    def _check(self, way: "_Way", there: os.stat_result | None, expect: Expect) -> None:
+        """Raise Conflict where the memory is not as expected."""
         if expect is None:
             return
         if expect == "absent":
-            as_expected = way.missing or not _is_file(name, way.end)
+            as_expected = there is None or not stat.S_ISREG(there.st_mode)
         else:
-            memory = None if way.missing else self._read(way.end, name, path)
-            as_expected = memory is not None and memory.revision == expect
+            loaded = self._load(way)
+            as_expected = loaded is not None and _revision(loaded[0]) == expect
         if not as_expected:
-            raise Conflict(path)
+            raise Conflict(way.path)
 
-    def _count(self, way: "_Way", name: str, path: str) -> int:
-        """Return how many memories are at `path` or below it."""
-        if way.missing or (status := disk.look(name, way.end)) is None:
+    def _count(self, way: "_Way", there: os.stat_result | None) -> int:
+        """Return how many memories are at a path or below it."""
+        if there is None:
             self._check_root()
             return 0
-        if stat.S_ISREG(status.st_mode):
+        if stat.S_ISREG(there.st_mode):
             return 1
-        if not stat.S_ISDIR(status.st_mode):
-            raise Refused(messages.NOT_REGULAR)
-        return sum(1 for _ in _below_name(name, way.end, path))
+        return sum(1 for _ in _below_name(way.name, way.end, way.path))
 
-    def _make_room(self, way: "_Way", name: str, path: str) -> None:
-        """Make sure that nothing stands at `path`; an empty folder that somebody left there is removed."""
-        if way.missing or (status := disk.look(name, way.end)) is None:
+    def _make_room(self, way: "_Way", there: os.stat_result | None) -> None:
+        """Make sure that nothing stands at a path; an empty folder that somebody left there is removed."""
+        if there is None:
             return
-        if stat.S_ISREG(status.st_mode):
-            raise Conflict(path)
-        if not stat.S_ISDIR(status.st_mode):
-            raise Refused(messages.NOT_REGULAR)
-        for entry in _below_name(name, way.end, path):
+        if stat.S_ISREG(there.st_mode):
+            raise Conflict(way.path)
+        for entry in _below_name(way.name, way.end, way.path):
             raise Conflict(entry.path)
         try:
-            disk.remove_empty(name, way.end)
+            disk.remove_empty(way.name, way.end)
         except OSError as error:
             # Something is in there that is no memory and not ours to remove.
             raise Refused(messages.NOT_REGULAR) from error
@@ -248,59 +253,66 @@ class DirectoryStore(Store):
     @contextmanager
     def _writing(self) -> Iterator[int]:
         """Take the writers' lock; the value is the descriptor of the staging folder."""
-        self._check_root()
-        with _Way(self._root, (RESERVED, STAGING)) as way:
-            way.make()
-            lock = disk.open_lock(LOCK, way.end)
+        with _Way(self._root, f"{RESERVED}/{STAGING}/{LOCK}") as way:
+            if way.missing:
+                self._check_root()
+                way.make()
+            lock = disk.lock(way.name, way.end)
+            assert lock is not None
             try:
-                disk.lock(lock)
                 yield way.end
             finally:
                 os.close(lock)
 
     def _sweep(self) -> None:
         """Remove what a killed writer left in the staging folder, unless somebody is writing."""
-        with suppress(OSError, Refused), _Way(self._root, (RESERVED, STAGING)) as way:
-            if way.missing:
+        with suppress(OSError, Refused), _Way(self._root, f"{RESERVED}/{STAGING}/{LOCK}") as way:
+            if way.missing or (lock := disk.lock(way.name, way.end, wait=False)) is None:
                 return
-            lock = disk.open_lock(LOCK, way.end)
             try:
-                if disk.lock(lock, wait=False):
-                    for name in os.listdir(way.end):
-                        if name != LOCK:
-                            _purge(name, way.end)
+                for name in os.listdir(way.end):
+                    if name != LOCK:
+                        _purge(name, way.end)
             finally:
                 os.close(lock)
 
 
 class _Way:
-    """The folders that lead from the root to a memory, entered one by one as far as they are there.
+    """The folders from the root to where a key leads, entered one by one as far as they are there.
 
-    `end` is the descriptor of the last one, `missing` the names that are not there.
+    `end` is the descriptor of the last one, `missing` the names of folders that are not there, `name` the last name.
     """
 
-    def __init__(self, root: int, names: Sequence[str]) -> None:
-        self._names = names
+    def __init__(self, root: int, path: str) -> None:
+        self.path = path
+        self.names = path.split("/")
+        self.name = self.names[-1]
+        self.missing: list[str] = []
+        self.end = root
         self._folders = [root]
-        self._found = 1
         self._memory_above: str | None = None
-        for name in names:
+        for depth, name in enumerate(self.names[:-1]):
             try:
-                self._folders.append(disk.open_folder(name, self._folders[-1]))
-            except FileNotFoundError:
-                break
+                self.end = disk.open_folder(name, self.end)
             except OSError as error:
-                try:
-                    if error.errno not in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK):
-                        raise
-                    if not _is_file(name, self._folders[-1]):
-                        raise Refused(messages.NOT_REGULAR) from error
-                except BaseException:
-                    self.__exit__()
-                    raise
-                self._memory_above = "/".join(names[: len(self._folders)])
+                self.missing = self.names[depth:-1]
+                if error.errno != errno.ENOENT:
+                    self._explain(error, depth)
                 break
+            self._folders.append(self.end)
         self._found = len(self._folders)
+
+    def _explain(self, error: OSError, depth: int) -> None:
+        """Find out what stands in place of a folder: a memory, or something to leave alone."""
+        try:
+            if error.errno not in NO_FOLDER:
+                raise error
+            there = _look(self.names[depth], self.end)
+            if there is not None and stat.S_ISREG(there.st_mode):
+                self._memory_above = "/".join(self.names[: depth + 1])
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -309,26 +321,22 @@ class _Way:
         for folder in self._folders[1:]:
             os.close(folder)
 
-    @property
-    def end(self) -> int:
-        return self._folders[-1]
+    def look(self) -> os.stat_result | None:
+        """Return what there is at the path, a file or a folder, or None; refuse anything else."""
+        return None if self.missing else _look(self.name, self.end)
 
-    @property
-    def missing(self) -> Sequence[str]:
-        return self._names[len(self._folders) - 1 :]
-
-    def still_leads_there(self) -> bool:
-        """Tell whether the names lead to the same folder now.
+    def still_leads_to(self, status: os.stat_result) -> bool:
+        """Tell whether the same file is at the path now.
 
         If a folder was renamed while we went through it, what we read may never have been at the path we read it for.
         """
         if len(self._folders) == 1:
             return True
         try:
-            now = os.stat("/".join(self._names), dir_fd=self._folders[0], follow_symlinks=False)
+            now = os.stat(self.path, dir_fd=self._folders[0], follow_symlinks=False)
         except OSError:
             return False
-        return os.path.samestat(now, os.fstat(self.end))
+        return now.st_ino == status.st_ino and now.st_dev == status.st_dev
 
     def check_no_memory_above(self) -> None:
         if self._memory_above is not None:
@@ -337,13 +345,14 @@ class _Way:
     def make(self) -> None:
         """Make the folders that are missing."""
         for name in self.missing:
-            self._folders.append(disk.make_folder(name, self.end))
+            self.end = disk.make_folder(name, self.end)
+            self._folders.append(self.end)
 
     def prune(self) -> None:
         """Remove the folders that hold nothing any more, from the end upwards."""
         with suppress(OSError):
             for depth in reversed(range(1, len(self._folders))):
-                os.rmdir(self._names[depth - 1], dir_fd=self._folders[depth - 1])
+                os.rmdir(self.names[depth - 1], dir_fd=self._folders[depth - 1])
 
     def sync(self) -> None:
         """Make sure that what was done in the last folder, and every folder made on the way, survives a crash.
@@ -354,7 +363,7 @@ class _Way:
             for folder in self._folders[self._found - 1 :]:
                 disk.sync(folder)
         except OSError as error:
-            log.warning("a change could not be synced: %s", error)
+            log().warning("a change could not be synced: %s", error)
             raise Refused(messages.NOT_CONFIRMED) from error
 
 
@@ -380,13 +389,16 @@ def _below(folder: int, path: str, depth: int = 0) -> Iterator[Entry]:
         # A folder sorts as its name and the slash that follows in a key: `a-b` comes before `a/c`.
         found = sorted((entry.name + "/" * entry.is_dir(follow_symlinks=False), entry) for entry in scan)
     for key, entry in found:
-        if not _is_text(key):
+        if not (key.isascii() or _is_utf8(key)):
             continue
         if not key.endswith("/"):
-            with suppress(FileNotFoundError):
-                if entry.is_file(follow_symlinks=False):
-                    status = entry.stat(follow_symlinks=False)
-                    yield Entry(prefix + key, status.st_size, _time(status))
+            try:
+                if not entry.is_file(follow_symlinks=False):
+                    continue
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            yield Entry(prefix + key, status.st_size, _time(status))
         elif depth < MAX_DEPTH and prefix + key not in (f"{RESERVED}/", f"{RESERVED}/{STAGING}/"):
             yield from _below_name(entry.name, folder, prefix + entry.name, depth + 1)
 
@@ -396,7 +408,7 @@ def _below_name(name: str, at: int, path: str, depth: int = 0) -> Iterator[Entry
     try:
         folder = disk.open_folder(name, at)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK):
+        if error.errno == errno.ENOENT or error.errno in NO_FOLDER:
             return
         raise
     try:
@@ -405,28 +417,39 @@ def _below_name(name: str, at: int, path: str, depth: int = 0) -> Iterator[Entry
         os.close(folder)
 
 
+def _look(name: str, at: int) -> os.stat_result | None:
+    """Return what file or folder there is of this name, or None; refuse anything else, a link for example."""
+    there = disk.look(name, at)
+    if there is not None and not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):
+        raise Refused(messages.NOT_REGULAR)
+    return there
+
+
 def _purge(name: str, at: int) -> None:
     """Remove a file or a tree from the staging folder. What cannot be removed stays there, out of every view."""
     try:
-        if _is_folder(name, at):
+        there = disk.look(name, at)
+        if there is not None and stat.S_ISDIR(there.st_mode):
             shutil.rmtree(name, dir_fd=at)
         else:
             os.unlink(name, dir_fd=at)
     except OSError as error:
-        log.warning("something deleted could not be purged from %s/%s: %s", RESERVED, STAGING, error)
+        log().warning("something deleted could not be purged from %s/%s: %s", RESERVED, STAGING, error)
 
 
-def _is_file(name: str, at: int) -> bool:
-    status = disk.look(name, at)
-    return status is not None and stat.S_ISREG(status.st_mode)
+def _memory(path: str, data: bytes, status: os.stat_result) -> Memory:
+    try:
+        content = data.decode()
+    except UnicodeDecodeError as error:
+        raise Refused(messages.NOT_UTF8) from error
+    return Memory(path, len(data), _time(status), content, _revision(data))
 
 
-def _is_folder(name: str, at: int) -> bool:
-    status = disk.look(name, at)
-    return status is not None and stat.S_ISDIR(status.st_mode)
+def _revision(data: bytes) -> str:
+    return sha256(data).hexdigest()
 
 
-def _is_text(name: str) -> bool:
+def _is_utf8(name: str) -> bool:
     """Tell whether a name on the disk is UTF-8; one that is not comes with lone surrogates in place of its bytes."""
     try:
         name.encode()
