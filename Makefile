@@ -3,26 +3,29 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check format bench lock clean
+.PHONY: help demo test check format docs bench lock clean
 
 help: ## list what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 10
 
-demo: $(READY) ## a customer-service conversation against a real store, no key needed
-	@rm -rf demo-memories
-	@$(BIN)/python -m commonplace.demo demo-memories
+demo: $(READY) ## conversations in which Claude remembers: real SDK, real memories, no key needed
+	@$(BIN)/commonplace demo demo-memories/$$(date +%Y-%m-%d-%H%M%S)
 
-test: $(READY) ## all tests (ARGS="-k race" for some)
+test: $(READY) ## all tests (ARGS="-k races" for some)
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
-check: $(READY) ## format, lint and types, as CI asks for them
+check: $(READY) ## format, lint, types, and whether the reference is what the code says
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/python docs/make_reference.py --check
 
 format: $(READY) ## mend format and lint
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+docs: $(READY) ## write docs/reference.md from the code
+	@$(BIN)/python docs/make_reference.py
 
 bench: $(READY) ## how fast, beside the raw system calls and the SDK's own tool (QUICK=1 for a first look)
 	@$(BIN)/python bench/core.py $(if $(QUICK),--quick)

@@ -10,7 +10,7 @@ import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
-from scripted_claude import ScriptedClaude
+from commonplace.testing.scripted_claude import ScriptedClaude
 
 # What Claude does in the program of the README.
 TEA = [
@@ -33,6 +33,7 @@ def run_console(example: Example) -> None:
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(), CodeBlockParser(language="console", evaluator=run_console)],
     pattern="*.md",
+    excludes=["reference.md"],  # made from docstrings and help, which are tested where they are
     fixtures=["document"],
 ).pytest()
 

@@ -2,10 +2,10 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,11 @@ def run_exec(
     done = subprocess.run(
         [*COMMONPLACE, "exec", *arguments], input=lines, capture_output=True, cwd=cwd, env={**os.environ, **(env or {})}
     )
-    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode(), done.returncode
+    return (
+        [json.loads(line, parse_constant=pytest.fail) for line in done.stdout.splitlines()],
+        done.stderr.decode(),
+        done.returncode,
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,6 +47,9 @@ def run_exec(
         b'{"type": "tool_use", "id": "toolu_1"}',
         b'{"type": "tool_use", "id": "toolu_1", "input": "{}"}',
         b'{"type": "tool_use", "id": "\\ud800", "input": {}}',
+        b'{"type": "tool_use", "id": NaN, "input": {}}',
+        b'{"type": "tool_use", "id": 1e999, "input": {}}',
+        '{"command": "view", "path": "/memories"}'.encode("utf-16"),
     ],
 )
 def test_a_line_that_is_no_command_is_answered_and_the_next_one_is_read(line: bytes, tmp_path: Path) -> None:
@@ -52,6 +59,11 @@ def test_a_line_that_is_no_command_is_answered_and_the_next_one_is_read(line: by
     assert results[0]["content"].startswith("Error: ")
     assert results[1]["content"].endswith(EMPTY)
     assert len(results) == 2
+
+
+def test_a_bare_input_may_have_a_field_called_input(tmp_path: Path) -> None:
+    results, _, _ = run_exec(lines=json.dumps({**VIEW, "input": {"command": "bogus"}}).encode(), cwd=tmp_path)
+    assert results[0]["content"].endswith(EMPTY)
 
 
 def test_empty_lines_are_passed_over_and_the_last_line_needs_no_end(tmp_path: Path) -> None:
@@ -73,7 +85,10 @@ def test_every_answer_is_one_line_of_ascii_whatever_the_memory_holds(tmp_path: P
 
 
 def test_a_program_may_wait_for_each_answer_before_it_asks_on(tmp_path: Path) -> None:
-    with subprocess.Popen([*COMMONPLACE, "exec"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as door:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        [*COMMONPLACE, "exec"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, env=environment
+    ) as door:
         assert door.stdin is not None
         assert door.stdout is not None
         for number in range(3):
@@ -103,9 +118,28 @@ def test_a_store_that_cannot_be_opened_is_one_clear_line_and_exit_code_1(
     assert words in errors
 
 
+def test_the_version_is_told() -> None:
+    told = subprocess.run([*COMMONPLACE, "--version"], capture_output=True, text=True)
+    assert (told.stdout, told.returncode) == (f"commonplace {version('commonplace')}\n", 0)
+
+
+def test_what_cannot_be_written_out_is_one_line_and_no_traceback(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMONPLACE, "exec"], input=json.dumps(VIEW).encode(), stdout=full, stderr=subprocess.PIPE, cwd=tmp_path
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"commonplace: [Errno 28] No space left on device\n"
+
+
 def test_wrong_usage_is_exit_code_2(tmp_path: Path) -> None:
     assert run_exec("--nonsense", lines=b"", cwd=tmp_path)[2] == 2
     assert subprocess.run(COMMONPLACE, capture_output=True).returncode == 2
+
+
+def listen_to_interrupts() -> None:
+    """In a shell's background, where the tests may run, a child would be born deaf to them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_an_interrupt_ends_it_quietly_with_exit_code_130(tmp_path: Path) -> None:
@@ -115,6 +149,7 @@ def test_an_interrupt_ends_it_quietly_with_exit_code_130(tmp_path: Path) -> None
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
+        preexec_fn=listen_to_interrupts,
     ) as door:
         assert door.stdin is not None
         assert door.stdout is not None
@@ -155,45 +190,3 @@ def test_without_its_libraries_the_command_line_says_what_to_install() -> None:
     assert done.stderr == (
         "commonplace: the command line is an extra. Install it with: pip install 'commonplace[cli]'\n"
     )
-
-
-# The demo
-
-
-def test_the_demo_plays_a_conversation_and_leaves_the_memories(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "commonplace.demo", "notes"], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\x1b" not in done.stdout
-    assert "✗ No replacement was performed. Multiple occurrences of old_str `Unused` in lines: 2, 3." in done.stdout
-    assert "90 days: store credit" in (tmp_path / "notes" / "refund_policies.xml").read_text()
-    assert "Maya" in (tmp_path / "notes" / "tickets" / "open.md").read_text()
-
-
-def test_the_demo_never_plays_over_what_is_there(tmp_path: Path) -> None:
-    (tmp_path / "mine.md").write_text("mine")
-    done = subprocess.run([sys.executable, "-m", "commonplace.demo", tmp_path], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "is not empty" in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.md"]
-
-
-def test_the_demo_is_coloured_on_a_terminal(tmp_path: Path) -> None:
-    main, terminal = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "commonplace.demo", "notes"], stdout=terminal, cwd=tmp_path, env=environment
-    ) as demo:
-        os.close(terminal)
-        shown = b""
-        while True:
-            try:
-                shown += (piece := os.read(main, 1 << 16))
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-    os.close(main)
-    assert demo.returncode == 0
-    assert b"\x1b[" in shown

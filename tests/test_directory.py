@@ -91,6 +91,22 @@ def test_what_claude_cannot_name_is_left_out_of_its_view(store: Store, root: Pat
     assert answer.splitlines()[1:] == ["1B\t/memories", "1B\t/memories/fine.md"]
 
 
+def test_a_create_that_overwrites_does_not_overwrite_what_is_no_text(store: Store, root: Path) -> None:
+    (root / "image.png").write_bytes(b"\x89PNG\xff")
+    tool = MemoryTool(store, on_existing="overwrite")
+    with pytest.raises(Refused, match="not a text file"):
+        tool.execute({"command": "create", "path": "/memories/image.png", "file_text": "x"})
+    assert (root / "image.png").read_bytes() == b"\x89PNG\xff"
+
+
+def test_what_lies_deeper_than_any_key_is_nobodys_memory(store: Store, root: Path) -> None:
+    (root / "/".join(["d"] * 63)).mkdir(parents=True)
+    (root / "/".join(["d"] * 63) / "found").write_text("x")
+    (root / "/".join(["e"] * 66)).mkdir(parents=True)
+    (root / "/".join(["e"] * 66) / "not found").write_text("x")
+    assert [entry.path for entry in store.list()] == ["/".join(["d"] * 63) + "/found"]
+
+
 # Modes
 
 
@@ -140,10 +156,10 @@ def test_bytes_that_are_not_utf8_are_refused_never_repaired_and_can_be_moved_awa
 def test_a_memory_larger_than_the_store_handles_is_refused_both_ways(root: Path) -> None:
     with DirectoryStore(root, max_bytes=10) as store:
         store.write("a", "é" * 5)
-        with pytest.raises(Refused, match="larger than the 10 bytes"):
+        with pytest.raises(Refused, match="at most 10 bytes"):
             store.write("a", "é" * 5 + "x")
         (root / "b").write_text("x" * 11)
-        with pytest.raises(Refused, match="larger than the 10 bytes"):
+        with pytest.raises(Refused, match="at most 10 bytes"):
             store.read("b")
         memory = store.read("a")
         assert memory is not None
@@ -216,15 +232,26 @@ def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real" / "a").read_text() == "1"
 
 
-@pytest.mark.parametrize("planted", [".commonplace", ".commonplace/tmp", ".commonplace/tmp/lock"])
-def test_a_link_in_place_of_the_stores_own_folder_is_not_followed(planted: str, root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("planted", "target"),
+    [
+        (".commonplace", "folder"),
+        (".commonplace/tmp", "folder"),
+        (".commonplace/tmp/lock", "new"),
+        (".commonplace/tmp/lock", "file"),
+    ],
+)
+def test_a_link_in_place_of_what_is_the_stores_own_is_not_followed(
+    planted: str, target: str, root: Path, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
-    outside.mkdir()
+    (outside / "folder").mkdir(parents=True)
+    (outside / "file").write_text("canary")
     (root / planted).parent.mkdir(parents=True)
-    (root / planted).symlink_to(outside)
+    (root / planted).symlink_to(outside / target)
     with open_store(root) as store, pytest.raises(Refused):
         store.write("a", "1")
-    assert list(outside.iterdir()) == []
+    assert sorted(path.name for path in outside.rglob("*")) == ["file", "folder"]
     assert not (root / "a").exists()
 
 
@@ -251,6 +278,37 @@ def test_what_a_writer_is_at_work_on_is_not_swept(root: Path) -> None:
             assert staging(root) == ["at-work"]
 
 
+def test_a_tree_of_any_depth_is_deleted_and_never_keeps_the_store_from_opening(store: Store, root: Path) -> None:
+    def make_deep(name: str) -> None:
+        folder = os.open(root, os.O_RDONLY)
+        for inner in [name, *["d"] * 2000]:
+            os.mkdir(inner, dir_fd=folder)
+            deeper = os.open(inner, os.O_RDONLY, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        os.close(folder)
+
+    make_deep("deep")
+    store.write("deep/x", "1")
+    assert store.delete("deep") == 1
+    assert staging(root) == []
+    make_deep("empty")
+    with pytest.raises(Refused, match="not an ordinary file"):
+        store.write("empty", "1")
+    (root / "empty").rename(root / ".commonplace" / "tmp" / "left")
+    open_store(root).close()
+    assert staging(root) == []
+
+
+def test_a_file_in_place_of_the_stores_own_folder_is_no_memory(root: Path) -> None:
+    root.mkdir()
+    (root / ".commonplace").write_text("x")
+    with open_store(root) as store:
+        assert list(store.list()) == []
+        with pytest.raises(Refused):
+            store.write("a", "1")
+
+
 def test_opening_makes_the_folder_and_nothing_in_it(root: Path) -> None:
     with open_store(root) as store:
         assert store.read("a") is None
@@ -274,10 +332,30 @@ def test_a_store_holds_one_descriptor_and_gives_it_back(root: Path) -> None:
         for path in ("x/y", "x/y/z"):
             with pytest.raises(Conflict):
                 store.write(path, "1")
+        store.write("y/z", "1")
+        (root / "y" / "link").symlink_to(root)
+        for path in ("y/link", "y/link/x", "y/link/x/z"):
+            with pytest.raises(Refused):
+                store.read(path)
+        store.delete("y")
         store.delete("x")
     assert descriptors() == before + 1
     store.close()
     assert descriptors() == before
+
+
+def test_a_closed_store_is_an_error_of_the_program_and_not_claudes(root: Path) -> None:
+    store = open_store(root)
+    store.close()
+    for use in (
+        lambda: store.read("a"),
+        lambda: store.write("a", "1"),
+        lambda: store.move("a", "b"),
+        lambda: store.delete("a"),
+        lambda: list(store.list()),
+    ):
+        with pytest.raises(ValueError, match="closed"):
+            use()
 
 
 def test_a_relative_root_is_where_it_was_when_the_store_was_opened(
@@ -307,7 +385,7 @@ def test_a_system_without_the_means_is_told_what_it_lacks(root: Path, monkeypatc
 def test_without_an_exclusive_rename_nothing_is_overwritten_either(
     store: Store, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Old C libraries and some file systems know none; the whole suite passes that way too (see test_stores)."""
+    """Old C libraries and some file systems know none. The suite runs that way too (test_stores.py)."""
     monkeypatch.setattr(disk, "_renameat", None)
     for name in ("file", "folder", "taken"):
         (root / name).mkdir() if name == "folder" else (root / name).write_text(name)

@@ -1,18 +1,23 @@
 """What the system says no to is a clear refusal, with nothing lost and nothing half done."""
 
+import errno
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from commonplace import MemoryTool, Refused, messages, open_store
+from commonplace import Conflict, MemoryTool, Refused, messages, open_store
+from commonplace.stores import _descriptors as disk
+from commonplace.stores.directory import DirectoryStore
+from stepping import before_call
 
 BIG = "x" * 3_000_000
 
@@ -186,6 +191,41 @@ def test_a_folder_or_memory_that_may_not_be_read_is_refused_and_never_left_out_i
     )
 
 
+def test_what_lies_on_another_disk_can_be_read_and_is_not_changed_by_halves() -> None:
+    with small_disk("1m") as disk, open_store(disk / "memories") as store:
+        store.write("mounted/x", "hidden below the mount")
+        mount = ["mount", "-t", "tmpfs", "tmpfs", str(disk / "memories" / "mounted")]
+        subprocess.run(mount, check=True)
+        try:
+            (disk / "memories" / "mounted" / "a").write_text("there")
+            memory = store.read("mounted/a")
+            assert memory is not None
+            for refused in (
+                lambda: store.write("mounted/b", "x"),
+                lambda: store.write("mounted/a", "x"),
+                lambda: store.move("mounted/a", "a"),
+                lambda: store.move("mounted", "b"),
+                lambda: store.delete("mounted"),
+            ):
+                with pytest.raises(Refused) as caught:
+                    refused()
+                assert str(caught.value) == messages.MOUNTED
+            assert store.read("mounted/a") == memory
+        finally:
+            subprocess.run(["umount", str(disk / "memories" / "mounted")], check=True)
+
+
+def test_a_file_with_a_time_beyond_all_calendars_is_listed_and_read() -> None:
+    with small_disk("1m") as disk, open_store(disk / "memories") as store:
+        for number, seconds in enumerate((253402300800, -(10**12))):
+            store.write(f"{number}", "text")
+            os.utime(disk / "memories" / f"{number}", (0, seconds))
+        assert [entry.updated_at.year for entry in store.list()] == [9999, 1]
+        memory = store.read("0")
+        assert memory is not None
+        assert memory.content == "text"
+
+
 def test_a_removed_root_refuses_everything_instead_of_looking_empty(tmp_path: Path) -> None:
     root = tmp_path / "memories"
     with open_store(root) as store:
@@ -220,6 +260,36 @@ def test_a_name_longer_than_the_file_system_takes_is_refused_in_words(tmp_path: 
         assert list(store.list()) == []
 
 
+def test_a_key_longer_than_the_system_takes_whole_is_refused_and_not_looked_for_for_ever(tmp_path: Path) -> None:
+    """No tool sends such a key, but a layer that puts something in front of one might."""
+    key = "/".join(["k" * 200] * 25)
+    with open_store(tmp_path / "memories") as store:
+        store.write(key, "x")
+        with pytest.raises(Refused) as refused:
+            store.read(key)
+        assert str(refused.value) == messages.NAME_TOO_LONG
+
+
+def test_a_file_that_grows_while_it_is_read_is_not_read_beyond_the_limit(tmp_path: Path) -> None:
+    def grow() -> None:
+        with (tmp_path / "a").open("a") as file:
+            file.write("x" * 100)
+
+    with DirectoryStore(tmp_path, max_bytes=10) as store:
+        for point in itertools.count(1):
+            (tmp_path / "a").write_text("x" * 10)
+            with before_call(point, grow) as grown:
+                try:
+                    memory = store.read("a")
+                    assert memory is not None
+                    assert memory.content == "x" * 10
+                except Refused as refused:
+                    assert str(refused) == messages.TOO_LARGE.format(limit=10)
+            if not grown:
+                break
+        assert point > 5
+
+
 def test_a_refusal_keeps_its_cause_for_the_log_and_tells_claude_nothing_of_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,3 +298,138 @@ def test_a_refusal_keeps_its_cause_for_the_log_and_tells_claude_nothing_of_it(
     assert isinstance(refused.value.__cause__, OSError)
     assert str(tmp_path) not in str(refused.value)
     assert "File name too long" in caplog.text
+
+
+# Syncing. SIGKILL cannot show that it was forgotten, because what was written is in the system's memory then.
+
+Identity = tuple[int, int]
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Identity]]:
+    """What has been synced since one last asked, by device and inode."""
+    seen: set[Identity] = set()
+    sync = disk.sync
+
+    def note_and_sync(descriptor: int) -> None:
+        sync(descriptor)
+        status = os.fstat(descriptor)
+        seen.add((status.st_dev, status.st_ino))
+
+    def since() -> set[Identity]:
+        noted = seen.copy()
+        seen.clear()
+        return noted
+
+    monkeypatch.setattr(disk, "sync", note_and_sync)
+    return since
+
+
+def test_every_change_that_is_acknowledged_was_synced(tmp_path: Path, synced: Callable[[], set[Identity]]) -> None:
+    root = tmp_path / "new" / "memories"
+
+    def identities(*names: str) -> set[Identity]:
+        return {(status.st_dev, status.st_ino) for status in (os.stat(root / name) for name in names)}
+
+    with open_store(root) as store:
+        assert synced() == identities("..", "../..")
+        store.write("a", "1")
+        assert synced() == identities("a", ".", ".commonplace", ".commonplace/tmp")
+        store.write("a", "2")
+        assert synced() == identities("a", ".")
+        store.write("d/e/x", "3")
+        assert synced() == identities("d/e/x", "d/e", "d", ".")
+        store.write("d/e/y", "4")
+        assert synced() == identities("d/e/y", "d/e")
+        store.move("a", "f/a")
+        assert synced() == identities("f", ".")
+        kept = identities("d")
+        store.write("d/stays", "5")
+        synced()
+        store.move("d/e", "g")
+        assert synced() == {*kept, *identities(".")}
+        before = identities("f")
+        store.write("f/b", "5")
+        synced()
+        store.delete("f/b")
+        assert synced() == before
+        store.delete("f")
+        assert synced() == identities(".")
+        store.write(".commonplace/log/1", "6")
+        assert synced() == identities(".commonplace/log/1", ".commonplace/log", ".commonplace")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"command": "create", "path": "/memories/new/deep/b", "file_text": "new"},
+        {"command": "str_replace", "path": "/memories/d/a", "old_str": "old", "new_str": "new"},
+        {"command": "rename", "old_path": "/memories/d/a", "new_path": "/memories/new/a"},
+        {"command": "rename", "old_path": "/memories/d", "new_path": "/memories/new/d"},
+        {"command": "delete", "path": "/memories/d/a"},
+        {"command": "delete", "path": "/memories/d"},
+    ],
+    ids=lambda change: f"{change['command']} {change.get('path') or change['new_path']}",
+)
+def test_a_sync_that_fails_is_told_and_what_is_there_is_the_old_or_the_new(
+    change: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the change is made, nothing has changed; after it, Claude is told that it may not last."""
+    sync = disk.sync
+    left = 0
+
+    def fail_at_last(descriptor: int) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise OSError(errno.EIO, "Input/output error", str(tmp_path))
+        sync(descriptor)
+
+    monkeypatch.setattr(disk, "sync", fail_at_last)
+    told = []
+    for point in itertools.count(1):
+        left = 0
+        with open_store(tmp_path / str(point)) as store:
+            store.write("d/a", "old")
+            store.write("d/other", "old")
+            before = {entry.path: store.read(entry.path) for entry in store.list()}
+            left = point
+            result = MemoryTool(store).answer({"id": "1", "input": change})
+            if left > 0:
+                break
+            now = {entry.path: store.read(entry.path) for entry in store.list()}
+            told.append(result["content"])
+            assert result["is_error"] is True
+            assert result["content"] == (messages.STORE_FAILED if now == before else messages.NOT_CONFIRMED)
+            if now == before:
+                assert not (tmp_path / str(point) / "new").exists()
+        # A directory that was deleted without a sync is not purged before the store is opened again.
+        open_store(tmp_path / str(point)).close()
+        assert {path.name for path in (tmp_path / str(point) / ".commonplace" / "tmp").iterdir()} == {"lock"}
+    assert messages.NOT_CONFIRMED in told
+
+
+@pytest.mark.parametrize("command", ["create", "rename a memory", "rename a directory"])
+def test_what_a_person_puts_at_the_destination_meanwhile_is_never_overwritten(command: str, tmp_path: Path) -> None:
+    def interfere() -> None:
+        with suppress(FileExistsError):  # our own came first
+            (root / "new").mkdir(exist_ok=True)
+            with (root / "new" / "it").open("x") as file:
+                file.write("by hand")
+
+    for point in itertools.count(1):
+        root = tmp_path / str(point)
+        with open_store(root) as store:
+            store.write("d/a", "old")
+            with before_call(point, interfere) as interfered, suppress(Conflict):
+                if command == "create":
+                    store.write("new/it", "ours", expect="absent")
+                else:
+                    store.move("d/a" if "memory" in command else "d", "new/it")
+            texts = sorted(path.read_text() for path in root.rglob("*") if path.is_file() and path.name != "lock")
+        if not interfered:
+            break
+        assert texts in (["by hand", "old"], ["old", "ours"], ["old"]), f"interfered before call {point}"
+        if texts == ["by hand", "old"]:
+            assert (root / "d" / "a").read_text() == "old"
+    assert point > 20

@@ -1,16 +1,18 @@
 """Several threads and processes at once: no edit is lost, nothing is made twice, no reader sees what never was."""
 
+import fcntl
 import itertools
 import json
 import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from types import FrameType
 from typing import Any
 
 import pytest
 
-from commonplace import Memory, MemoryTool, Refused, open_store
+from commonplace import Conflict, Memory, MemoryTool, Refused, open_store
 from commonplace.store import Expect
 from commonplace.stores.dict import DictStore
 from stepping import before_call
@@ -185,6 +187,68 @@ def test_a_reader_never_sees_a_text_at_a_path_where_it_never_was(tmp_path: Path)
             if not interfered:
                 break
         assert point > 10
+
+
+def test_a_child_forked_during_a_write_does_not_keep_the_lock(tmp_path: Path) -> None:
+    script = """
+        import os, signal, sys
+        from commonplace import open_store
+        store = open_store(sys.argv[1])
+        with store._writing():
+            child = os.fork()
+            if child == 0:
+                signal.pause()
+        try:
+            store.write("a", "1")
+        finally:
+            os.kill(child, signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", dedent(script), tmp_path], check=True, timeout=60)
+
+
+def test_a_lock_file_that_is_removed_while_somebody_waits_lets_nobody_in_twice(tmp_path: Path) -> None:
+    with open_store(tmp_path) as first, open_store(tmp_path) as second:
+        before = first.write("a", "before")
+
+        def remove_the_lock_and_write(frame: FrameType, event: str, argument: object) -> None:
+            if event == "c_call" and argument is fcntl.flock:
+                sys.setprofile(None)
+                (tmp_path / ".commonplace" / "tmp" / "lock").unlink()
+                second.write("a", "by the second", expect=before.revision)
+
+        sys.setprofile(remove_the_lock_and_write)
+        try:
+            with pytest.raises(Conflict):
+                first.write("a", "by the first", expect=before.revision)
+        finally:
+            sys.setprofile(None)
+    assert (tmp_path / "a").read_text() == "by the second"
+
+
+@pytest.mark.parametrize("becomes", ["nothing", "a memory", "a directory"])
+@pytest.mark.parametrize("was", ["a memory", "a directory"])
+def test_what_changes_its_kind_while_it_is_looked_at_is_never_called_something_odd(
+    was: str, becomes: str, tmp_path: Path
+) -> None:
+    def put(kind: str) -> None:
+        store.delete("d/it")
+        if kind != "nothing":
+            store.write("d/it" if kind == "a memory" else "d/it/x", kind)
+
+    with open_store(tmp_path) as store:
+        store.write("d/stays", "x")
+        for look in (
+            lambda: store.read("d/it"),
+            lambda: store.read("d/it/x"),
+            lambda: list(store.list()),
+            lambda: list(store.list("d/it")),
+        ):
+            for point in itertools.count(1):
+                put(was)
+                with before_call(point, lambda: put(becomes)) as changed:
+                    look()
+                if not changed:
+                    break
 
 
 class EditedMeanwhile(DictStore):

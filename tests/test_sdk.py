@@ -16,7 +16,7 @@ from commonplace import Memory, MemoryTool, Store, open_store
 from commonplace.anthropic import AsyncRunnableMemoryTool, RunnableMemoryTool
 from commonplace.stores.dict import DictStore
 from commonplace.testing import ANSWERS
-from scripted_claude import JSON, Failure, Line, ScriptedClaude, Turn
+from commonplace.testing.scripted_claude import JSON, Failure, Line, ScriptedClaude, Turn
 
 HELLO = "Hello"
 NOTES = "/memories/notes.md"

@@ -43,7 +43,24 @@ def test_an_insert_adds_its_lines_after_the_line_and_keeps_all_others(
 @given(st.text(alphabet="ab\n", max_size=30), st.text(alphabet="ab\n", min_size=1, max_size=3))
 def test_match_lines_are_the_distinct_lines_on_which_any_match_starts(content: str, wanted: str) -> None:
     starts = [position for position in range(len(content)) if content.startswith(wanted, position)]
-    assert text.match_lines(content, wanted) == sorted({content.count("\n", 0, start) + 1 for start in starts})
+    lines = sorted({content.count("\n", 0, start) + 1 for start in starts})
+    assert text.match_lines(content, wanted) == (lines, True)
+
+
+@pytest.mark.parametrize(("length", "listed"), [(2, 1000), (60_000, 333), (150_000, 133)])
+def test_match_lines_are_cut_where_looking_for_all_would_take_long(length: int, listed: int) -> None:
+    lines, complete = text.match_lines("a\n" * 100_000, "a\n" * (length // 2))
+    assert lines == list(range(1, listed + 1))
+    assert not complete
+
+
+@pytest.mark.parametrize(
+    ("position", "inserted", "lines"),
+    [(0, "", (1, 3)), (8, "x", (3, 7)), (8, "x\n", (3, 7)), (8, "x\ny", (3, 8)), (18, "x", (8, 9))],
+)
+def test_a_change_is_shown_with_two_lines_on_either_side(position: int, inserted: str, lines: tuple[int, int]) -> None:
+    content = "".join(f"{number}\n" for number in range(1, 10))
+    assert text.changed_lines(content, position, inserted) == lines
 
 
 @pytest.mark.parametrize(

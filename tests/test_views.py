@@ -167,6 +167,18 @@ def test_ten_thousand_memories_in_a_folder_are_listed_as_far_as_there_is_room(to
     assert [entry.path for entry in tool.store.list()] == ["few/one.md"]
 
 
+def test_a_cut_listing_names_a_sub_directory_only_where_there_is_one_to_name(tool: MemoryTool) -> None:
+    low = MemoryTool(tool.store, max_view_chars=400)
+    for number in range(20):
+        tool.store.write(f"{number:02}.md", "x")
+    view = {"command": "view", "path": "/memories"}
+    assert low.execute(view).endswith(" of 20 entries are shown. Keep memories in sub-directories to see them all.]")
+    tool.store.write("a" * 100 + "/x", "x")
+    assert low.execute(view).endswith(" of 22 entries are shown. Keep memories in sub-directories to see them all.]")
+    tool.store.write("b/x", "x")
+    assert low.execute(view).endswith("View a sub-directory to see more, for example /memories/b/.]")
+
+
 def test_a_rename_that_would_put_something_out_of_reach_is_refused(tool: MemoryTool) -> None:
     deep = "/memories/d" + "/d" * 14
     tool.execute({"command": "create", "path": f"{deep}/x", "file_text": "x"})

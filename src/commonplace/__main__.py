@@ -3,6 +3,8 @@
 import os
 import sys
 
+from commonplace.errors import internal
+
 
 def main() -> None:
     try:
@@ -12,13 +14,17 @@ def main() -> None:
             raise
         sys.exit("commonplace: the command line is an extra. Install it with: pip install 'commonplace[cli]'")
     try:
-        app()
+        app(prog_name="commonplace")
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         # Nobody reads the answers any more. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        sys.exit(f"commonplace: {error}")
+    except Exception as error:
+        sys.exit(internal(error))
 
 
 if __name__ == "__main__":

@@ -2,27 +2,20 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Unpack
 
 from commonplace.store import Store
-from commonplace.tool import MemoryTool
+from commonplace.tool import MemoryTool, Options
 
 
 class AsyncMemoryTool:
-    """`MemoryTool` with the same options and answers, each command in a worker thread.
+    """`MemoryTool` with the same options (`on_existing`, `max_view_chars`, `patience`), each command in a worker thread.
 
     Cancelling a call stops the waiting and not the command: one that has begun is done whole or refused whole.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        on_existing: Literal["error", "overwrite"] = "error",
-        max_view_chars: int | None = 16_000,
-        patience: float = 10.0,
-    ) -> None:
-        self.tool = MemoryTool(store, on_existing=on_existing, max_view_chars=max_view_chars, patience=patience)
+    def __init__(self, store: Store, **options: Unpack[Options]) -> None:
+        self.tool = MemoryTool(store, **options)
 
     @property
     def store(self) -> Store:

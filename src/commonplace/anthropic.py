@@ -8,7 +8,7 @@ other exception would reach Claude as its `repr`, host paths and all.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from anthropic import BaseModel
 from anthropic.lib.tools import (
@@ -32,6 +32,7 @@ from anyio.to_thread import run_sync
 from typing_extensions import Unpack, override
 
 from commonplace import commands
+from commonplace.aio import AsyncMemoryTool
 from commonplace.errors import Refused, internal
 from commonplace.store import Store, clear
 from commonplace.tool import MemoryTool
@@ -111,7 +112,7 @@ class RunnableMemoryTool(BetaAbstractMemoryTool):
 class AsyncRunnableMemoryTool(BetaAsyncAbstractMemoryTool):
     """`RunnableMemoryTool` for the runner of `AsyncAnthropic`; each command runs in a worker thread."""
 
-    def __init__(self, tool: MemoryTool | Store, **entry: Unpack[ToolEntry]) -> None:
+    def __init__(self, tool: MemoryTool | AsyncMemoryTool | Store, **entry: Unpack[ToolEntry]) -> None:
         super().__init__()
         self._tool = _tool_over(tool)
         self._entry = _checked(entry)
@@ -173,7 +174,9 @@ def _tool_errors() -> Iterator[None]:
         raise ToolError(internal(error)) from error
 
 
-def _tool_over(tool: MemoryTool | Store) -> MemoryTool:
+def _tool_over(tool: Any) -> MemoryTool:
+    if isinstance(tool, AsyncMemoryTool):
+        return tool.tool
     if isinstance(tool, MemoryTool):
         return tool
     if isinstance(tool, type) or not all(hasattr(tool, name) for name in ("read", "write", "move", "delete", "list")):

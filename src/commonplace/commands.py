@@ -8,13 +8,14 @@ tool, and neither does the SDK, so nothing may be taken for granted.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from commonplace import messages
 from commonplace.errors import Refused
 
-_DIGITS = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+# Python itself refuses to read a number of more than 4,300 digits.
+_DIGITS = re.compile(r"-?[0-9]{1,4000}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +68,26 @@ def whole_number(value: object) -> int | None:
 
 def _string(field: str, value: object) -> str:
     if not isinstance(value, str):
-        raise _mistyped(field, _STRING, value)
+        raise _mistyped(field, messages.A_STRING, value)
     return value
 
 
-def _text(field: str, value: object) -> str:
-    """Check a text that is to be stored or found: what no file of text can hold is refused before anything is done."""
+def storable(field: str, value: object) -> str:
+    """Return a text that a memory can hold, or refuse it, naming the field, before anything is done."""
     text = _string(field, value)
     if "\0" in text:
-        raise Refused(messages.FIELD_NOT_TEXT.format(field=field, what="a NUL character"))
+        raise Refused(messages.FIELD_NOT_TEXT.format(field=field, what=messages.NUL))
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Refused(messages.FIELD_NOT_TEXT.format(field=field, what="half of a character (a surrogate)")) from None
+        raise Refused(messages.FIELD_NOT_TEXT.format(field=field, what=messages.SURROGATE)) from None
     return text
 
 
 def _integer(field: str, value: object) -> int:
     number = whole_number(value)
     if number is None:
-        raise _mistyped(field, _INTEGER, value)
+        raise _mistyped(field, messages.A_WHOLE_NUMBER, value)
     return number
 
 
@@ -98,22 +99,21 @@ def _mistyped(field: str, kind: str, value: object) -> Refused:
     return Refused(messages.FIELD_MISTYPED.format(field=field, kind=kind, found=messages.shown(value)))
 
 
-_STRING = "a string"
-_INTEGER = "a whole number"
-_PATH = Field(_string, "a string such as /memories/notes.md")
+_PATH = Field(_string, messages.A_PATH)
+_TEXT = Field(storable, messages.A_STRING)
 
 COMMANDS: dict[str, dict[str, Field]] = {
     # A view_range is looked at only once it is known that the path is no directory, where it means nothing.
-    "view": {"path": _PATH, "view_range": Field(_anything, "[start, end]", required=False)},
-    "create": {"path": _PATH, "file_text": Field(_text, _STRING)},
-    "str_replace": {"path": _PATH, "old_str": Field(_text, _STRING), "new_str": Field(_text, _STRING, required=False)},
+    "view": {"path": _PATH, "view_range": Field(_anything, messages.A_RANGE, required=False)},
+    "create": {"path": _PATH, "file_text": _TEXT},
+    "str_replace": {"path": _PATH, "old_str": _TEXT, "new_str": replace(_TEXT, required=False)},
     "insert": {
         "path": _PATH,
-        "insert_line": Field(_integer, _INTEGER),
-        "insert_text": Field(_text, _STRING, alias="new_str"),
+        "insert_line": Field(_integer, messages.A_WHOLE_NUMBER),
+        "insert_text": replace(_TEXT, alias="new_str"),
     },
     "delete": {"path": _PATH},
-    "rename": {"old_path": Field(_string, _PATH.kind, alias="path"), "new_path": _PATH},
+    "rename": {"old_path": replace(_PATH, alias="path"), "new_path": _PATH},
 }
 
 _NAMES = ", ".join(COMMANDS)

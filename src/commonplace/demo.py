@@ -1,86 +1,114 @@
-"""`make demo`: a shipped conversation, its tool calls played through `commonplace exec` onto a real folder."""
+"""`commonplace demo`: conversations in which Claude remembers, with every call and every answer as they happen.
+
+The SDK, its HTTP and the memories on the disk are real. The model is scripted, unless a real one is asked for.
+"""
 
 import json
-import subprocess
-import sys
+from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from anthropic import Anthropic
+from anthropic.lib.tools import BetaFunctionToolResultType, ToolError
+from rich.rule import Rule
 from rich.text import Text
 
+from commonplace import terminal
+from commonplace.anthropic import RunnableMemoryTool
 from commonplace.open import open_store
+from commonplace.testing import ScriptedClaude, Turn
 
-console = Console(highlight=False)
-
-
-def main(folder: Path) -> None:
-    """Play the conversation into an empty folder; show every call, every answer, and what is on the disk afterwards."""
-    if folder.exists() and any(folder.iterdir()):
-        sys.exit(f"{folder} is not empty. Name a new folder to play the demo into")
-    arguments = ["-m", "commonplace", "exec", "--store", str(folder)]
-    say("note", f"Every call below goes, as Claude sends it, into: commonplace exec --store {folder}")
-    with subprocess.Popen(
-        [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as door:
-        for line in files("commonplace").joinpath("demo.jsonl").read_text(encoding="utf-8").splitlines():
-            entry = json.loads(line)
-            if entry.get("type") == "tool_use":
-                show_call(entry["input"])
-                show_answer(ask(door, line))
-            else:
-                say(entry["who"], entry["text"])
-    say("note", f"The conversation is over. This is on your disk now, in {folder}, for any editor:")
-    show_memories(folder)
+out = terminal.console()
 
 
-def ask(door: "subprocess.Popen[str]", line: str) -> dict[str, Any]:
-    """Send one line to the running `commonplace exec` and return the tool_result block it answers with."""
-    assert door.stdin is not None
-    assert door.stdout is not None
-    door.stdin.write(line + "\n")
-    door.stdin.flush()
-    answer: dict[str, Any] = json.loads(door.stdout.readline())
-    return answer
+class ShownMemoryTool(RunnableMemoryTool):
+    """A memory tool at work behind glass: each call and its answer are shown."""
+
+    def call(self, input: object) -> BetaFunctionToolResultType:
+        show_call(input)
+        try:
+            answer = super().call(input)
+        except ToolError as refused:
+            show_answer(str(refused), "  ✗ ", "red")
+            raise
+        show_answer(str(answer), "  ← ", "green")
+        return answer
 
 
-def say(who: str, text: str) -> None:
-    """Show what the user, Claude, or the narrator says."""
-    speech = Text.assemble((f"{who}: ", "bold cyan" if who == "Claude" else "bold"), text)
-    console.print()
-    console.print(Text(text, "dim italic") if who == "note" else speech)
+def play(folder: Path, model: str | None = None) -> None:
+    """Hold the conversations with this model of the Claude API, or None: with the scripted one; then show the memories.
+
+    They go into `folder` and stay there.
+    """
+    parts = json.loads(files("commonplace").joinpath("demo.json").read_text(encoding="utf-8"))
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(folder))
+        if model is None:
+            claude = stack.enter_context(ScriptedClaude(_scripts(parts)))
+            client = stack.enter_context(Anthropic(base_url=claude.url, api_key="none is needed"))
+        else:
+            client = stack.enter_context(Anthropic())
+        tool = ShownMemoryTool(store)
+        for part in parts:
+            out.print()
+            out.print(Rule(Text(part["title"], "bold"), align="left") if out.is_terminal else f"== {part['title']}")
+            for conversation in part["conversations"]:
+                hold(client, model or "scripted", tool, conversation)
+        out.print()
+        out.print(Text(f"All over. This is in {folder} now, for you to read and edit:\n", "italic"))
+        out.print(terminal.tree("", list(store.list()), out.width))
+    out.print(f"\nLook inside:  commonplace view projects/catalogue/progress.md --store {folder}")
+    if model is None:
+        out.print("With the real Claude:  ANTHROPIC_API_KEY=... commonplace demo another-folder --live")
 
 
-def show_call(command: dict[str, Any]) -> None:
+def hold(client: Anthropic, model: str, tool: RunnableMemoryTool, conversation: dict[str, Any]) -> None:
+    """Hold one conversation, from an empty context to the model's last word."""
+    out.print()
+    out.print(Text(conversation["when"], "italic"))
+    say("You", conversation["user"])
+    runner = client.beta.messages.tool_runner(
+        model=model,
+        max_tokens=2048,
+        tools=[tool],
+        messages=[{"role": "user", "content": conversation["user"]}],
+    )
+    for message in runner:
+        for block in message.content:
+            if block.type == "text":
+                say("Claude", block.text)
+
+
+def say(who: str, words: str) -> None:
+    """Show what somebody says."""
+    out.print()
+    out.print(Text.assemble((f"{who}: ", "bold cyan" if who == "Claude" else "bold"), terminal.harmless(words)))
+
+
+def show_call(command: object) -> None:
     """Show a call on one line: the command, its paths, and the beginning of each text."""
-    shown = Text.assemble("  → ", (command["command"], "bold yellow"))
-    for field, value in command.items():
+    fields = command if isinstance(command, dict) else {"command": command}
+    line = Text.assemble("  → ", (terminal.harmless(str(fields.get("command"))), "bold yellow"))
+    for field, value in fields.items():
         if field.endswith("path"):
-            shown.append(f" {value}")
+            line.append(f" {terminal.harmless(str(value))}")
         elif field != "command":
-            text = json.dumps(value, ensure_ascii=False)
-            shown.append(f" {field}=", "dim").append(text if len(text) <= 48 else f"{text[:47]}…")
-    console.print(shown, soft_wrap=True)
+            written = json.dumps(value, ensure_ascii=False)
+            line.append(f" {field}=", "dim").append(terminal.harmless(written[:47] + "…" * (len(written) > 47)))
+    out.print(line)
 
 
-def show_answer(result: dict[str, Any]) -> None:
-    """Show an answer as Claude gets it; a refusal is marked as one."""
-    refused = result.get("is_error", False)
-    for number, line in enumerate(result["content"].split("\n")):
-        mark = ("  ✗ " if refused else "  ← ") if number == 0 else "    "
-        console.print(Text(mark + line, "red" if refused else "green"), soft_wrap=True)
+def show_answer(answer: str, mark: str, style: str) -> None:
+    """Show an answer as Claude gets it."""
+    for line in answer.split("\n"):
+        out.print(Text(mark + terminal.harmless(line).expandtabs(), style))
+        mark = "    "
 
 
-def show_memories(folder: Path) -> None:
-    """Show each memory with its text."""
-    with open_store(folder) as store:
-        for entry in store.list():
-            memory = store.read(entry.path)
-            console.print(Text(f"\n  {folder / entry.path}", "bold"))
-            for line in memory.content.removesuffix("\n").split("\n") if memory else ():
-                console.print(Text(f"  │ {line}"), soft_wrap=True)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo-memories"))
+def _scripts(parts: list[dict[str, Any]]) -> dict[str, list[Turn]]:
+    return {
+        conversation["user"]: [Turn(turn["say"], turn["uses"]) for turn in conversation["turns"]]
+        for part in parts
+        for conversation in part["conversations"]
+    }

@@ -43,6 +43,8 @@ _SENTENCES = {
     errno.ENOSPC: messages.STORE_FULL,
     errno.EDQUOT: messages.STORE_FULL,
     errno.EFBIG: messages.STORE_FULL,
+    errno.EXDEV: messages.MOUNTED,
+    errno.EBUSY: messages.MOUNTED,
     errno.ENAMETOOLONG: messages.NAME_TOO_LONG,
     errno.ESTALE: messages.STORE_GONE,
 }

@@ -17,15 +17,24 @@ def serve(tool: MemoryTool, lines: Iterable[bytes], out: BinaryIO) -> None:
     """
     for line in lines:
         if line.strip():
-            out.write(json.dumps(_answer(tool, line)).encode() + b"\n")
+            out.write(_as_line(_answer(tool, line)))
             out.flush()
 
 
 def _answer(tool: MemoryTool, line: bytes) -> dict[str, Any]:
     try:
-        received = json.loads(line)
+        received = json.loads(line.decode())
     except (ValueError, RecursionError):
         return {"type": "tool_result", "tool_use_id": None, "content": messages.LINE_NOT_JSON, "is_error": True}
     if isinstance(received, dict) and received.get("type") == "tool_use":
         return tool.answer(received)
     return tool.answer({"id": None, "input": received})
+
+
+def _as_line(result: dict[str, Any]) -> bytes:
+    try:
+        line = json.dumps(result, allow_nan=False)
+    except ValueError:
+        # Python reads NaN and 1e999 as numbers, but JSON has no way to send such an id back.
+        line = json.dumps({**result, "tool_use_id": None})
+    return line.encode() + b"\n"

@@ -4,7 +4,7 @@ https://platform.claude.com/docs/en/agents-and-tools/tool-use/memory-tool
 
 The first part is the documentation's, word for word: with and without `Error: `, with and without a final full stop,
 exactly as the page has them, because these are the strings Claude is used to. The second part is ours, for the cases in
-which the page is silent. Nothing that Claude reads is written anywhere else.
+which the page is silent. No sentence that Claude reads is written anywhere else.
 """
 
 # --- The documentation's ---------------------------------------------------------------------------------------------
@@ -63,7 +63,9 @@ LINE_CUT = (
     "[Line {line} of {n_lines} has {length} characters; only its first {shown} are shown. "
     "View with view_range to see other lines.]"
 )
-ENTRIES_SHOWN = "[{shown} of {total} entries are shown. View a sub-directory to see more{example}.]"
+ENTRIES_SHOWN = "[{shown} of {total} entries are shown. {way_on}.]"
+VIEW_SUBDIRECTORY = "View a sub-directory to see more, for example {example}"
+USE_SUBDIRECTORIES = "Keep memories in sub-directories to see them all"
 
 # create and rename
 NOT_A_DIRECTORY = "Error: The path {path} is not a directory"
@@ -84,6 +86,12 @@ COMMAND_UNKNOWN = "Error: Unknown command {found}. It must be one of {commands}"
 FIELD_MISSING = "Error: The field `{field}` is missing: the {command} command needs {kind}"
 FIELD_MISTYPED = "Error: The field `{field}` must be {kind}, not {found}"
 FIELD_NOT_TEXT = "Error: The field `{field}` holds {what}, which a memory cannot hold. Nothing was changed"
+A_STRING = "a string"
+A_PATH = "a string such as /memories/notes.md"
+A_WHOLE_NUMBER = "a whole number"
+A_RANGE = "[start, end]"
+NUL = "a NUL character"
+SURROGATE = "half of a character (a surrogate)"
 LINE_NOT_JSON = "Error: This line is not JSON. Send one tool_use block or one command as a JSON object per line"
 
 # paths
@@ -98,7 +106,7 @@ PATH_ENCODED = "it hides a separator, dots or unreadable bytes behind % escapes.
 PATH_LONG_NAME = "a name can be at most 255 bytes long"
 PATH_DEEP = "it can be at most 20 names deep"
 PATH_LONG = "it can be at most 1,024 bytes long"
-PATH_RESERVED = "names starting with .commonplace at the top are kept for the memory store itself"
+PATH_RESERVED = "the name .commonplace at the top is kept for the memory store itself"
 
 # what a store cannot hold or read
 NOT_UTF8 = "Error: This is not a text file: its bytes are not UTF-8. It can be renamed or deleted, not viewed or edited"
@@ -106,12 +114,15 @@ KEEPS_MOVING = "Error: What is at this path keeps being changed or moved by othe
 NOT_REGULAR = (
     "Error: There is something here that is not an ordinary file (a link, perhaps). The memory store leaves it alone"
 )
-TOO_LARGE = "Error: The file would be, or is, larger than the {limit} bytes this memory store handles"
+TOO_LARGE = (
+    "Error: A file can hold at most {limit} bytes in this memory store, and this one would hold more, or does already"
+)
 
 # what the operating system or a server refuses
 PERMISSION_DENIED = "Error: The memory store is not permitted to do this (permission denied). Nothing was changed"
 READ_ONLY = "Error: The memory store is read-only at the moment. Nothing was changed"
 STORE_FULL = "Error: The memory store has no space left. Nothing was changed; deleting what is not needed may help"
+MOUNTED = "Error: This is a mount point, in use by the system, or on another disk. Nothing was changed"
 NAME_TOO_LONG = "Error: The memory store cannot hold a name this long. Use shorter names"
 STORE_GONE = (
     "Error: The memory store's directory has been removed, so nothing can be read or saved until it is opened again"
@@ -165,4 +176,4 @@ def kind_of(value: object) -> str:
         case dict():
             return "an object"
         case _:
-            return f"a {type(value).__name__}"
+            return f"a Python {type(value).__name__}"

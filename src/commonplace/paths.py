@@ -22,6 +22,11 @@ MAX_SEGMENT_BYTES = 255
 # Control and format characters, surrogates, and the line and paragraph separators U+2028 and U+2029.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
+# Unicode's Default_Ignorable_Code_Point, as far as it is not a format character: variation selectors and fillers.
+_SHOWING_NOTHING = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
 # Ordinary paths pass in one match. What does not match is not refused, only looked at character by character.
 _ORDINARY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}){0,19}")
 
@@ -51,8 +56,7 @@ def is_key(key: str) -> bool:
     """Tell whether `parse` can return this key, that is, whether Claude has a way to name what lies there."""
     if _ORDINARY.fullmatch(key):
         return len(ROOT) + 1 + len(key) <= MAX_BYTES
-    segments = key.split("/")
-    return all(segments) and _objection(segments) is None
+    return _objection(key.split("/")) is None
 
 
 def _refused(path: str, reason: str) -> Refused:
@@ -61,6 +65,11 @@ def _refused(path: str, reason: str) -> Refused:
 
 def _objection(segments: list[str]) -> str | None:
     """Return why a path of these segments is refused, or None where it is not."""
+    # Lengths first: whatever else is looked at takes longer the longer a name is.
+    if any(len(segment) > MAX_SEGMENT_BYTES for segment in segments):
+        return messages.PATH_LONG_NAME
+    if len(segments) > MAX_SEGMENTS:
+        return messages.PATH_DEEP
     for segment in segments:
         if objection := _misspelling(segment):
             return objection
@@ -70,12 +79,9 @@ def _objection(segments: list[str]) -> str | None:
             return messages.PATH_ENCODED
         if len(segment.encode()) > MAX_SEGMENT_BYTES:
             return messages.PATH_LONG_NAME
-    if len(segments) > MAX_SEGMENTS:
-        return messages.PATH_DEEP
     if len(show("/".join(segments)).encode()) > MAX_BYTES:
         return messages.PATH_LONG
-    # Compared without case, because some file systems do.
-    if segments and normalize("NFKC", segments[0]).casefold() == RESERVED:
+    if segments and _folded(segments[0]) == RESERVED:
         return messages.PATH_RESERVED
     return None
 
@@ -98,21 +104,25 @@ def _only_dots(segment: str) -> bool:
     return all(c == "." or c.isspace() for c in segment)
 
 
+def _folded(segment: str) -> str:
+    """Return the name that a file system without case, and blind to characters that show nothing, takes this for."""
+    return _SHOWING_NOTHING.sub("", normalize("NFKC", segment)).casefold()
+
+
 def _hides_something(segment: str) -> bool:
     """Tell whether decoding the percent escapes, again and again, uncovers what a name cannot hold."""
-    if "%" not in segment:
+    text = normalize("NFKC", segment)  # a full-width percent sign is one as well
+    if "%" not in text:
         return False
     from urllib.parse import unquote_to_bytes  # seldom needed, and not cheap to import
 
-    while "%" in segment:
-        decoded = unquote_to_bytes(segment)
+    while True:
         try:
-            text = decoded.decode()
+            decoded = normalize("NFKC", unquote_to_bytes(text).decode())
         except UnicodeDecodeError:
             return True
-        if text == segment:
+        if decoded == text:
             return False
-        if "/" in text or _misspelling(text):
+        if _misspelling(decoded) or _folded(decoded) == RESERVED:
             return True
-        segment = text
-    return False
+        text = decoded

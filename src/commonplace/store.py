@@ -11,7 +11,7 @@ What every store promises, and `commonplace.testing.StoreSuite` asks of it:
   same, one gets `Conflict`, so no update is ever lost. `expect` speaks of the memory at this very path: where there is
   none, or a directory, the answer is `Conflict`.
 * A memory is never above or below another one: beside `a` there can be no `a/b`. `Conflict.path` names what stands in
-  the way: the memory itself, one above it or one below it.
+  the way: the memory itself, one above it or one below it; of a move into itself, what was to move.
 * `move` never overwrites. Moving or deleting a directory is one step where the engine can do that; elsewhere everything
   is copied before anything is deleted, running it again finishes the job, and a memory added meanwhile survives.
 * Content is stored byte for byte: CRLF, tabs, U+2028 or a missing final newline, all as they came.
@@ -56,7 +56,10 @@ class Memory(Entry):
 
 
 class Store(Protocol):
-    """What keeps memories. The module's docstring says what all five methods promise together."""
+    """What keeps memories. The module's docstring says what all five methods promise together.
+
+    Subclass it and write the five; what `with` needs is here.
+    """
 
     def read(self, path: str) -> Memory | None:
         """Return the memory at `path`, or None where there is none (a directory is none).
@@ -91,7 +94,8 @@ class Store(Protocol):
     def list(self, below: str = "") -> Iterator[Entry]:
         """Yield what lies below a directory at any depth, in the order of the keys' UTF-8 bytes, without content.
 
-        `""` is the whole store but for what lies below `.commonplace/`.
+        `""` is the whole store but for what lies below `.commonplace/`. A listing takes its time: what is moved
+        meanwhile may be in it at both its places or at neither.
         """
         ...
 

@@ -8,6 +8,7 @@ has none. `str.splitlines` knows more line ends than that and is used nowhere.
 from operator import add
 
 MATCH_LINES = 1000
+MATCH_WORK = 20_000_000
 
 # What stands before the first lines, by their number. Most memories are short, and joining is faster than formatting.
 _GUTTER = [f"{number:>6}\t" for number in range(1000)]
@@ -36,18 +37,22 @@ def fit(rows: list[str], room: int) -> list[str]:
     return rows
 
 
-def match_lines(content: str, wanted: str) -> list[int]:
-    """Return the numbers of the lines on which `wanted` starts, each once, the first `MATCH_LINES` of them."""
+def match_lines(content: str, wanted: str) -> tuple[list[int], bool]:
+    """Return the numbers of the lines on which `wanted` starts, each once, and whether these are all.
+
+    They are the first thousand at most; fewer for a very long text, which it would take too long to look for so often.
+    """
+    limit = max(min(MATCH_LINES, MATCH_WORK // len(wanted)), 1)
     lines: list[int] = []
     number, counted_to = 1, 0
     position = content.find(wanted)
-    while position != -1 and len(lines) < MATCH_LINES:
+    while position != -1 and len(lines) < limit:
         number += content.count("\n", counted_to, position)
         counted_to = position
         lines.append(number)
         line_end = content.find("\n", position)
         position = -1 if line_end == -1 else content.find(wanted, line_end + 1)
-    return lines
+    return lines, position == -1
 
 
 def changed_lines(content: str, position: int, inserted: str) -> tuple[int, int]:

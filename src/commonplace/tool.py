@@ -4,7 +4,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from commonplace import commands, messages, paths, text
 from commonplace.errors import Conflict, Refused, internal
@@ -16,13 +16,21 @@ _LONGEST_PAUSE = 0.05
 _HIDDEN = re.compile(r"(?:^|/)(?:\.|node_modules(?:/|$))")
 
 
+class Options(TypedDict, total=False):
+    """The options of a MemoryTool, for whoever makes one on behalf of others."""
+
+    on_existing: Literal["error", "overwrite"]
+    max_view_chars: int | None
+    patience: float
+
+
 class MemoryTool:
     """Claude's memory tool (`memory_20250818`) over a store.
 
     `on_existing` says what `create` does where a memory is already: `"error"`, as today's documentation has it, or
     `"overwrite"`, as its older edition had it. `max_view_chars` is how many characters an answer to `view` has at most,
-    note included; what is longer is cut at the end of a line and says how to go on (Claude is told to expect 16,000);
-    None is no limit. `patience` is for how many seconds an edit is tried again when others keep changing the memory.
+    note included; what is longer is cut at the end of a line and says how to go on (Claude is told to expect 16,000).
+    Under 300 or so there is no room for the note, which comes all the same. None is no limit. `patience` is for how many seconds an edit is tried again when others keep changing the memory.
 
     One tool may serve any number of threads if its store may, and every store of ours may.
     """
@@ -64,7 +72,8 @@ class MemoryTool:
     def answer(self, tool_use: Any) -> dict[str, Any]:
         """Return the tool_result block for a tool_use block, a dict or an object of the SDK.
 
-        Never raises for what the block holds: a refusal, and even a bug of ours, is an answer with `is_error` set.
+        Never raises for what the block holds: a refusal, and even a bug of ours, is an answer with `is_error` set. Whether
+        the block is meant for this tool, by its `name`, is for the caller to know.
         """
         result = {"type": "tool_result", "tool_use_id": _member(tool_use, "id")}
         try:
@@ -98,10 +107,10 @@ class MemoryTool:
         room = self._room(header)
         if room is not None and len(text.fit(rows, room)) < len(rows):
             kept = text.fit(rows, room - _note_room(room)) or rows[:1]
-            example = next((f", for example {shown}/{name}" for name in names if name.endswith("/")), "")
-            note = messages.ENTRIES_SHOWN.format(
-                shown=len(kept) - 1, total=len(rows) - 1, example=messages.cut(example, 80)
-            )
+            directories = (f"{shown}/{name}" for name in names if name.endswith("/"))
+            example = next((directory for directory in directories if len(directory) <= 80), None)
+            way_on = messages.VIEW_SUBDIRECTORY.format(example=example) if example else messages.USE_SUBDIRECTORIES
+            note = messages.ENTRIES_SHOWN.format(shown=len(kept) - 1, total=len(rows) - 1, way_on=way_on)
             rows = [*kept, note]
         return "\n".join((header, *rows))
 
@@ -109,6 +118,8 @@ class MemoryTool:
         key = paths.parse(path)
         if not key:
             raise Refused(messages.EXISTS.format(path=paths.ROOT))
+        if self._overwrite:
+            self.store.read(key)  # refuses what is no text, an image for example, which is not to be overwritten
         try:
             self.store.write(key, file_text, expect=None if self._overwrite else "absent")
         except Conflict as conflict:
@@ -126,10 +137,9 @@ class MemoryTool:
             if position == -1:
                 raise Refused(messages.REPLACE_NO_MATCH.format(old_str=_echo(old_str), path=shown))
             if content.find(old_str, position + 1) != -1:
-                lines = text.match_lines(content, old_str)
-                raise Refused(
-                    messages.REPLACE_MANY_MATCHES.format(old_str=_echo(old_str), line_numbers=_line_numbers(lines))
-                )
+                lines, complete = text.match_lines(content, old_str)
+                line_numbers = ", ".join(map(str, lines)) + ("" if complete else ", …")
+                raise Refused(messages.REPLACE_MANY_MATCHES.format(old_str=_echo(old_str), line_numbers=line_numbers))
             edited = content[:position] + new_str + content[position + len(old_str) :]
             return edited, self._page(messages.REPLACED, edited, *text.changed_lines(edited, position, new_str))
 
@@ -287,10 +297,6 @@ def _note_room(room: int) -> int:
 
 def _echo(old_str: str) -> str:
     return messages.cut(old_str, 1000)
-
-
-def _line_numbers(lines: list[int]) -> str:
-    return ", ".join(map(str, lines)) + (", …" if len(lines) == text.MATCH_LINES else "")
 
 
 def _member(block: Any, name: str) -> Any:

@@ -13,16 +13,18 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from io import FileIO
 
 try:
     import fcntl
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # O_NONBLOCK: opening a FIFO that somebody put there returns at once instead of waiting for a writer.
-_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
 def missing_abilities() -> str | None:
@@ -50,9 +52,14 @@ def make_folder(name: str, at: int) -> int:
         os.mkdir(name, 0o700, dir_fd=at)
     except FileExistsError:
         return open_folder(name, at)
-    if stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode) & 0o700 != 0o700:
-        _chmod_unopened(name, at)
-    return open_folder(name, at)
+    try:
+        if stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode) & 0o700 != 0o700:
+            _chmod_unopened(name, at)
+        return open_folder(name, at)
+    except BaseException:
+        with suppress(OSError):
+            os.rmdir(name, dir_fd=at)
+        raise
 
 
 def _chmod_unopened(name: str, at: int) -> None:
@@ -115,34 +122,43 @@ def sync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def lock(name: str, at: int, *, wait: bool = True) -> int | None:
-    """Take the exclusive lock that a file stands for, and return the descriptor; closing it gives the lock back.
+def lock(name: str, at: int, *, wait: bool = True) -> FileIO | None:
+    """Take the exclusive lock that a file stands for and return it opened; `unlock` gives it back.
 
     None: somebody else has it, and we were not to wait. The lock belongs to this opening of the file, so it excludes
-    threads and forked children as well as processes.
+    threads as well as processes. What is returned closes itself when it is forgotten, so not even an interrupt at the
+    worst moment leaves the lock held.
     """
     while True:
-        file = _open_lock(name, at)
+        file = FileIO(name, "r+", opener=partial(_open_lock, at=at))
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if os.fstat(file).st_nlink > 0:
-                return file
         except BlockingIOError:
-            os.close(file)
+            file.close()
             return None
-        except BaseException:
-            os.close(file)
-            raise
-        # Somebody deleted the file while we waited, and whoever comes now makes a new one.
-        os.close(file)
+        # While we waited, somebody may have removed the file, and who came then has made and locked a new one.
+        there = look(name, at)
+        if there is not None and os.path.samestat(there, os.fstat(file.fileno())):
+            return file
+        file.close()
 
 
-def _open_lock(name: str, at: int) -> int:
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+def unlock(file: FileIO) -> None:
+    """Give a lock back, also where a child that was forked meanwhile still has the file open."""
+    fcntl.flock(file, fcntl.LOCK_UN)
+    file.close()
+
+
+def _open_lock(name: str, flags: int, at: int) -> int:
+    flags |= os.O_NOFOLLOW
     with suppress(FileNotFoundError):
         return os.open(name, flags, dir_fd=at)
     file = os.open(name, flags | os.O_CREAT, 0o600, dir_fd=at)
-    os.fchmod(file, 0o600)
+    try:
+        os.fchmod(file, 0o600)
+    except BaseException:
+        os.close(file)
+        raise
     return file
 
 
@@ -175,15 +191,52 @@ def look(name: str, at: int) -> os.stat_result | None:
         return None
 
 
-def remove_empty(name: str, at: int) -> None:
-    """Remove a folder that holds nothing but folders like it; raises OSError where it holds anything else."""
+def remove_empty(name: str, at: int, depth: int) -> None:
+    """Remove a folder that holds nothing but folders like it, so many deep; raises OSError for any other."""
+    if depth == 0:
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), name)
     folder = open_folder(name, at)
     try:
         for inner in os.listdir(folder):
-            remove_empty(inner, folder)
+            remove_empty(inner, folder, depth - 1)
     finally:
         os.close(folder)
     os.rmdir(name, dir_fd=at)
+
+
+def remove_tree(name: str, at: int) -> None:
+    """Remove a file or a whole tree. `at` must be a folder of ours: inner folders are moved up into it.
+
+    So neither recursion nor descriptors limit how deep a tree may be, which they do for `shutil.rmtree`.
+    """
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        if _unlink(current, at):
+            continue
+        folder = open_folder(current, at)
+        try:
+            for inner in os.listdir(folder):
+                if not _unlink(inner, folder):
+                    pending.append(fresh_name())
+                    os.rename(inner, pending[-1], src_dir_fd=folder, dst_dir_fd=at)
+        finally:
+            os.close(folder)
+        os.rmdir(current, dir_fd=at)
+
+
+def _unlink(name: str, at: int) -> bool:
+    """Remove what is no folder, and tell whether it was none."""
+    there = look(name, at)
+    if there is not None and stat.S_ISDIR(there.st_mode):
+        return False
+    os.unlink(name, dir_fd=at)
+    return True
+
+
+def fresh_name() -> str:
+    """Return a name that nothing has yet, nor can be guessed."""
+    return os.urandom(12).hex()
 
 
 def _find_renameat() -> tuple[Callable[..., int] | None, int]:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,8 @@ from commonplace.stores import _descriptors as disk
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 STAGING = "tmp"
 LOCK = "lock"
+# What no listing of everything, and no layer's listing of its own, goes into.
+OWN = (RESERVED, f"{RESERVED}/{STAGING}")
 # What the system says to opening something as a folder that is none: a file (a memory), or a link.
 NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
 # How often a read starts again because what it found was moved or replaced meanwhile.
@@ -39,13 +40,19 @@ def refusing(method: Callable[P, R]) -> Callable[P, R]:
         try:
             return method(*args, **kwargs)
         except OSError as error:
-            raise refused_by_system(error) from error
+            raise _refused(error) from error
 
     return refusing_method
 
 
+def _refused(error: OSError) -> Exception:
+    if error.errno == errno.EBADF:
+        return ValueError("The store is closed")
+    return refused_by_system(error)
+
+
 class DirectoryStore(Store):
-    """A store in a folder, one file for each memory. The folder is made if it is not there.
+    """A store in a folder, one file for each memory. The folder is made if it is not there and `create` is true.
 
     A memory `notes/tea.md` is the file `notes/tea.md`, its bytes and nothing else, so any editor may be used on it, and
     the next read sees what it did. Files are readable by their owner only (0600, folders 0700), whatever the umask.
@@ -61,17 +68,20 @@ class DirectoryStore(Store):
     Needs POSIX (Linux, macOS); elsewhere opening one raises NotImplementedError, which says what is missing. On network
     file systems the promises are those of the system's `flock` and `fsync`.
 
-    Raises OSError where the folder cannot be made or opened.
+    Raises OSError where the folder cannot be made or opened; that is FileNotFoundError where it is not to be made.
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES, create: bool = True
+    ) -> None:
         if lacking := disk.missing_abilities():
             raise NotImplementedError(f"A directory store cannot keep its promises here; this system lacks: {lacking}")
         self._max_bytes = max_bytes
-        folder = Path(root).absolute()
-        _make_root(folder)
+        self.root = Path(root).absolute()
+        if create:
+            _make_root(self.root)
         # The root itself may be a link: it is the operator's word, not Claude's.
-        self._root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         self._sweep()
 
     @refusing
@@ -99,20 +109,17 @@ class DirectoryStore(Store):
             replacing = there is not None and stat.S_ISREG(there.st_mode)
             if not replacing:
                 self._make_room(way, there)
-            staged = _fresh_name()
+            staged = disk.fresh_name()
             status = disk.write_new(staged, data, staging)
             try:
-                way.make()
-                if replacing:
-                    os.rename(staged, way.name, src_dir_fd=staging, dst_dir_fd=way.end)
-                else:
-                    disk.rename_exclusive(staged, way.name, staging, way.end)
-            except BaseException as error:
+                with way.made():
+                    if replacing:
+                        os.rename(staged, way.name, src_dir_fd=staging, dst_dir_fd=way.end)
+                    else:
+                        disk.rename_exclusive(staged, way.name, staging, way.end)
+            except BaseException:
                 with suppress(OSError):
                     os.unlink(staged, dir_fd=staging)
-                way.prune()
-                if isinstance(error, FileExistsError):
-                    raise Conflict(path) from error
                 raise
             way.sync()
         return _memory(path, data, status)
@@ -129,14 +136,8 @@ class DirectoryStore(Store):
                 raise Conflict(old)
             target.check_no_memory_above()
             self._make_room(target, target.look())
-            try:
-                target.make()
+            with target.made():
                 disk.rename_exclusive(source.name, target.name, source.end, target.end)
-            except BaseException as error:
-                target.prune()
-                if isinstance(error, FileExistsError):
-                    raise Conflict(new) from error
-                raise
             target.sync()
             if source.names[:-1] != target.names[:-1]:
                 source.sync()
@@ -155,7 +156,7 @@ class DirectoryStore(Store):
                 os.unlink(way.name, dir_fd=way.end)
                 way.sync()
             else:
-                gone = _fresh_name()
+                gone = disk.fresh_name()
                 os.rename(way.name, gone, src_dir_fd=way.end, dst_dir_fd=staging)
                 way.sync()
                 _purge(gone, staging)
@@ -174,7 +175,7 @@ class DirectoryStore(Store):
                     if there is not None and not stat.S_ISREG(there.st_mode):
                         yield from _below_name(way.name, way.end, below)
         except OSError as error:
-            raise refused_by_system(error) from error
+            raise _refused(error) from error
 
     def close(self) -> None:
         if self._root != -1:
@@ -222,7 +223,6 @@ class DirectoryStore(Store):
     def _count(self, way: "_Way", there: os.stat_result | None) -> int:
         """Return how many memories are at a path or below it."""
         if there is None:
-            self._check_root()
             return 0
         if stat.S_ISREG(there.st_mode):
             return 1
@@ -237,7 +237,7 @@ class DirectoryStore(Store):
         for entry in _below_name(way.name, way.end, way.path):
             raise Conflict(entry.path)
         try:
-            disk.remove_empty(way.name, way.end)
+            disk.remove_empty(way.name, way.end, MAX_DEPTH)
         except OSError as error:
             # Something is in there that is no memory and not ours to remove.
             raise Refused(messages.NOT_REGULAR) from error
@@ -257,24 +257,27 @@ class DirectoryStore(Store):
             if way.missing:
                 self._check_root()
                 way.make()
+                way.sync_made()
             lock = disk.lock(way.name, way.end)
             assert lock is not None
-            try:
-                yield way.end
-            finally:
-                os.close(lock)
+            with lock:
+                try:
+                    yield way.end
+                finally:
+                    disk.unlock(lock)
 
     def _sweep(self) -> None:
         """Remove what a killed writer left in the staging folder, unless somebody is writing."""
         with suppress(OSError, Refused), _Way(self._root, f"{RESERVED}/{STAGING}/{LOCK}") as way:
             if way.missing or (lock := disk.lock(way.name, way.end, wait=False)) is None:
                 return
-            try:
-                for name in os.listdir(way.end):
-                    if name != LOCK:
-                        _purge(name, way.end)
-            finally:
-                os.close(lock)
+            with lock:
+                try:
+                    for name in os.listdir(way.end):
+                        if name != LOCK:
+                            _purge(name, way.end)
+                finally:
+                    disk.unlock(lock)
 
 
 class _Way:
@@ -318,8 +321,10 @@ class _Way:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for folder in self._folders[1:]:
-            os.close(folder)
+        while len(self._folders) > 1:
+            # Nothing was written through it, so there is nothing that closing it could fail to do.
+            with suppress(OSError):
+                os.close(self._folders.pop())
 
     def look(self) -> os.stat_result | None:
         """Return what there is at the path, a file or a folder, or None; refuse anything else."""
@@ -334,8 +339,10 @@ class _Way:
             return True
         try:
             now = os.stat(self.path, dir_fd=self._folders[0], follow_symlinks=False)
-        except OSError:
-            return False
+        except OSError as error:
+            if error.errno == errno.ENOENT or error.errno in NO_FOLDER:
+                return False
+            raise
         return now.st_ino == status.st_ino and now.st_dev == status.st_dev
 
     def check_no_memory_above(self) -> None:
@@ -347,6 +354,20 @@ class _Way:
         for name in self.missing:
             self.end = disk.make_folder(name, self.end)
             self._folders.append(self.end)
+
+    @contextmanager
+    def made(self) -> Iterator[None]:
+        """Make the missing folders for what is put at the path in this block; if it cannot be, they go again."""
+        try:
+            self.make()
+            yield
+        except FileExistsError as error:
+            # Somebody was faster by hand.
+            self.prune()
+            raise Conflict(self.path) from error
+        except BaseException:
+            self.prune()
+            raise
 
     def prune(self) -> None:
         """Remove the folders that hold nothing any more, from the end upwards."""
@@ -360,11 +381,15 @@ class _Way:
         It is done already when this fails, so the refusal says so.
         """
         try:
-            for folder in self._folders[self._found - 1 :]:
-                disk.sync(folder)
+            self.sync_made()
         except OSError as error:
             log().warning("a change could not be synced: %s", error)
             raise Refused(messages.NOT_CONFIRMED) from error
+
+    def sync_made(self) -> None:
+        """Sync the last folder, and above it every one that got a new folder from us."""
+        for folder in self._folders[self._found - 1 :]:
+            disk.sync(folder)
 
 
 def _make_root(folder: Path) -> None:
@@ -375,11 +400,12 @@ def _make_root(folder: Path) -> None:
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
         folder.chmod(0o700)
-    parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        disk.sync(parent)
-    finally:
-        os.close(parent)
+    with suppress(PermissionError):  # a folder that one may enter and write but not read cannot be synced
+        parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            disk.sync(parent)
+        finally:
+            os.close(parent)
 
 
 def _below(folder: int, path: str, depth: int = 0) -> Iterator[Entry]:
@@ -389,7 +415,7 @@ def _below(folder: int, path: str, depth: int = 0) -> Iterator[Entry]:
         # A folder sorts as its name and the slash that follows in a key: `a-b` comes before `a/c`.
         found = sorted((entry.name + "/" * entry.is_dir(follow_symlinks=False), entry) for entry in scan)
     for key, entry in found:
-        if not (key.isascii() or _is_utf8(key)):
+        if not (key.isascii() or _is_utf8(key)) or prefix + entry.name in OWN:
             continue
         if not key.endswith("/"):
             try:
@@ -399,7 +425,7 @@ def _below(folder: int, path: str, depth: int = 0) -> Iterator[Entry]:
             except FileNotFoundError:
                 continue
             yield Entry(prefix + key, status.st_size, _time(status))
-        elif depth < MAX_DEPTH and prefix + key not in (f"{RESERVED}/", f"{RESERVED}/{STAGING}/"):
+        elif depth < MAX_DEPTH:
             yield from _below_name(entry.name, folder, prefix + entry.name, depth + 1)
 
 
@@ -428,11 +454,7 @@ def _look(name: str, at: int) -> os.stat_result | None:
 def _purge(name: str, at: int) -> None:
     """Remove a file or a tree from the staging folder. What cannot be removed stays there, out of every view."""
     try:
-        there = disk.look(name, at)
-        if there is not None and stat.S_ISDIR(there.st_mode):
-            shutil.rmtree(name, dir_fd=at)
-        else:
-            os.unlink(name, dir_fd=at)
+        disk.remove_tree(name, at)
     except OSError as error:
         log().warning("something deleted could not be purged from %s/%s: %s", RESERVED, STAGING, error)
 
@@ -458,9 +480,9 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _fresh_name() -> str:
-    return os.urandom(12).hex()
-
-
 def _time(status: os.stat_result) -> datetime:
-    return datetime.fromtimestamp(status.st_mtime, UTC)
+    try:
+        return datetime.fromtimestamp(status.st_mtime, UTC)
+    except (ValueError, OverflowError, OSError):
+        # Somebody set the clock, or the file's time, to before the year 1 or after 9999.
+        return datetime(9999 if status.st_mtime > 0 else 1, 1, 1, tzinfo=UTC)

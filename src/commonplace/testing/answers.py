@@ -2,7 +2,15 @@ r"""The transcript: commands, and the answers that the documentation gives for t
 
 https://platform.claude.com/docs/en/agents-and-tools/tool-use/memory-tool
 
-Each entry starts on an empty store and runs its steps in order. Where the page is silent, the answer is this project's
+Each entry starts on an empty store and runs its steps in order:
+
+```python
+for name, steps in ANSWERS.items():
+    tool = new_tool_over_an_empty_store()
+    for step in steps:
+        assert ask(tool, step.command) == (step.answer, step.refused), name
+```
+ Where the page is silent, the answer is this project's
 decision, which `docs/decisions.md` explains. The strings are written out here and not taken from `messages.py`, so that
 neither can change without the other.
 """
