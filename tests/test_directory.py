@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -255,6 +256,22 @@ def test_a_link_in_place_of_what_is_the_stores_own_is_not_followed(
     assert not (root / "a").exists()
 
 
+@pytest.mark.parametrize("how", ["removed", "moved away"])
+def test_when_the_stores_own_folder_goes_writers_agree_on_a_new_one(how: str, root: Path) -> None:
+    with open_store(root) as one, open_store(root) as other:
+        for store in (one, other):
+            store.write("a", "before")
+        if how == "removed":
+            shutil.rmtree(root / ".commonplace")
+        else:
+            (root / ".commonplace").rename(root.parent / "away")
+        one.write("a", "after")
+        new = (root / ".commonplace" / "tmp" / "lock").stat()
+        other.write("b", "after")
+        assert os.path.samestat((root / ".commonplace" / "tmp" / "lock").stat(), new)
+    assert [path.read_text() for path in (root / "a", root / "b")] == ["after", "after"]
+
+
 # Opening and closing
 
 
@@ -316,7 +333,7 @@ def test_opening_makes_the_folder_and_nothing_in_it(root: Path) -> None:
     assert os.listdir(root) == []
 
 
-def test_a_store_holds_one_descriptor_and_gives_it_back(root: Path) -> None:
+def test_a_store_holds_two_descriptors_and_gives_them_back(root: Path) -> None:
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd" if os.path.exists("/proc/self/fd") else "/dev/fd"))
 
@@ -339,7 +356,7 @@ def test_a_store_holds_one_descriptor_and_gives_it_back(root: Path) -> None:
                 store.read(path)
         store.delete("y")
         store.delete("x")
-    assert descriptors() == before + 1
+    assert descriptors() == before + 2
     store.close()
     assert descriptors() == before
 

@@ -33,7 +33,7 @@ def parse(command: object) -> tuple[str, dict[str, Any]]:
 
     Raises Refused for what is not an object, an unknown command, and a missing or mistyped field.
     """
-    if not isinstance(command, Mapping):
+    if not isinstance(command, dict) and not isinstance(command, Mapping):  # the first is the case, and faster
         found = messages.kind_of(command)
         raise Refused(messages.INPUT_NOT_AN_OBJECT.format(commands=_NAMES, found=found))
     name = command.get("command")

@@ -102,8 +102,10 @@ class MemoryTool:
             raise Refused(messages.VIEW_MISSING.format(path=paths.show(key)))
         shown = paths.show(key)
         header = messages.VIEW_DIRECTORY.format(path=shown)
-        names = sorted(sizes, key=lambda name: name.rstrip("/").split("/"))
-        rows = [f"{text.size(sizes[name])}\t{shown}{'/' * bool(name)}{name}" for name in names]
+        total = sizes.pop("")
+        # Name by name: NUL, which is in no name, comes before all that may be in one, as the end of a name does.
+        names = sorted(sizes, key=lambda name: name.rstrip("/").replace("/", "\0"))
+        rows = [f"{text.size(total)}\t{shown}", *(f"{text.size(sizes[name])}\t{shown}/{name}" for name in names)]
         room = self._room(header)
         if room is not None and len(text.fit(rows, room)) < len(rows):
             kept = text.fit(rows, room - _note_room(room)) or rows[:1]

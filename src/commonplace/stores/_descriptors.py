@@ -13,15 +13,16 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from io import FileIO
 
 try:
     import fcntl
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+# What the system says to opening something as a folder that is none: a file (a memory), or a link.
+NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
+
+FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # O_NONBLOCK: opening a FIFO that somebody put there returns at once instead of waiting for a writer.
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -43,7 +44,7 @@ def missing_abilities() -> str | None:
 
 def open_folder(name: str, at: int | None = None) -> int:
     """Open a folder that is one step away."""
-    return os.open(name, _FOLDER, dir_fd=at)
+    return os.open(name, FOLDER, dir_fd=at)
 
 
 def make_folder(name: str, at: int) -> int:
@@ -67,7 +68,7 @@ def _chmod_unopened(name: str, at: int) -> None:
     if os.chmod in os.supports_follow_symlinks:  # macOS
         os.chmod(name, 0o700, dir_fd=at, follow_symlinks=False)
         return
-    handle = os.open(name, os.O_PATH | _FOLDER, dir_fd=at)
+    handle = os.open(name, os.O_PATH | FOLDER, dir_fd=at)
     try:
         os.chmod(f"/proc/self/fd/{handle}", 0o700)
     finally:
@@ -122,44 +123,55 @@ def sync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def lock(name: str, at: int, *, wait: bool = True) -> FileIO | None:
-    """Take the exclusive lock that a file stands for and return it opened; `unlock` gives it back.
+class Lock:
+    """The exclusive lock that a file stands for, made where it is missing.
 
-    None: somebody else has it, and we were not to wait. The lock belongs to this opening of the file, so it excludes
-    threads as well as processes. What is returned closes itself when it is forgotten, so not even an interrupt at the
-    worst moment leaves the lock held.
+    It belongs to this opening of the file, so it excludes threads as well as processes. It gives itself back when it is
+    forgotten, so not even an interrupt at the worst moment leaves it held.
     """
-    while True:
-        file = FileIO(name, "r+", opener=partial(_open_lock, at=at))
+
+    __slots__ = ("_file",)
+
+    def __init__(self, name: str, at: int) -> None:
+        self._file: int | None = None
+        flags = os.O_RDWR | os.O_NOFOLLOW
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            self._file = os.open(name, flags, dir_fd=at)
+        except FileNotFoundError:
+            self._file = os.open(name, flags | os.O_CREAT, 0o600, dir_fd=at)
+            os.fchmod(self._file, 0o600)
+
+    def take(self, *, wait: bool = True) -> bool:
+        """Take the lock and tell whether we have it; without waiting, somebody else may."""
+        assert self._file is not None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            file.close()
-            return None
-        # While we waited, somebody may have removed the file, and who came then has made and locked a new one.
-        there = look(name, at)
-        if there is not None and os.path.samestat(there, os.fstat(file.fileno())):
-            return file
-        file.close()
+            return False
+        return True
+
+    def is_at(self, path: str, root: int) -> bool:
+        """Tell whether the file is still the one at this path."""
+        assert self._file is not None
+        return is_at(os.fstat(self._file), path, root)
+
+    def give_back(self) -> None:
+        """Give the lock back, also where a child that was forked meanwhile has the file open."""
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._close()
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+    __del__ = _close
 
 
-def unlock(file: FileIO) -> None:
-    """Give a lock back, also where a child that was forked meanwhile still has the file open."""
-    fcntl.flock(file, fcntl.LOCK_UN)
-    file.close()
-
-
-def _open_lock(name: str, flags: int, at: int) -> int:
-    flags |= os.O_NOFOLLOW
-    with suppress(FileNotFoundError):
-        return os.open(name, flags, dir_fd=at)
-    file = os.open(name, flags | os.O_CREAT, 0o600, dir_fd=at)
-    try:
-        os.fchmod(file, 0o600)
-    except BaseException:
-        os.close(file)
-        raise
-    return file
+def rename(old: str, new: str, old_folder: int, new_folder: int) -> None:
+    """Rename a file or folder in one step, over any file that stands at the new name."""
+    os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
 
 
 def rename_exclusive(old: str, new: str, old_folder: int, new_folder: int) -> None:
@@ -189,6 +201,20 @@ def look(name: str, at: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=at, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+def is_at(here: os.stat_result, path: str, at: int) -> bool:
+    """Tell whether the file that fstat told of is at a path of several names now.
+
+    Links on the way are followed, which does no harm: nothing is read, and either it is this very file or it is not.
+    """
+    try:
+        there = os.stat(path, dir_fd=at, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.ENOENT or error.errno in NO_FOLDER:
+            return False
+        raise
+    return there.st_ino == here.st_ino and there.st_dev == here.st_dev
 
 
 def remove_empty(name: str, at: int, depth: int) -> None:

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
 from hashlib import sha256
@@ -21,8 +21,7 @@ STAGING = "tmp"
 LOCK = "lock"
 # What no listing of everything, and no layer's listing of its own, goes into.
 OWN = (RESERVED, f"{RESERVED}/{STAGING}")
-# What the system says to opening something as a folder that is none: a file (a memory), or a link.
-NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
+OWN_LOCK = f"{RESERVED}/{STAGING}/{LOCK}"
 # How often a read starts again because what it found was moved or replaced meanwhile.
 TRIES = 1000
 # No key is as deep as this, so what lies deeper is nobody's memory, and a listing need not follow it for ever.
@@ -82,6 +81,8 @@ class DirectoryStore(Store):
             _make_root(self.root)
         # The root itself may be a link: it is the operator's word, not Claude's.
         self._root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        self._staging: int | None = None
+        self._open = [self._root]
         self._sweep()
 
     @refusing
@@ -112,11 +113,8 @@ class DirectoryStore(Store):
             staged = disk.fresh_name()
             status = disk.write_new(staged, data, staging)
             try:
-                with way.made():
-                    if replacing:
-                        os.rename(staged, way.name, src_dir_fd=staging, dst_dir_fd=way.end)
-                    else:
-                        disk.rename_exclusive(staged, way.name, staging, way.end)
+                rename = disk.rename if replacing else disk.rename_exclusive
+                way.place(lambda: rename(staged, way.name, staging, way.end))
             except BaseException:
                 with suppress(OSError):
                     os.unlink(staged, dir_fd=staging)
@@ -136,8 +134,7 @@ class DirectoryStore(Store):
                 raise Conflict(old)
             target.check_no_memory_above()
             self._make_room(target, target.look())
-            with target.made():
-                disk.rename_exclusive(source.name, target.name, source.end, target.end)
+            target.place(lambda: disk.rename_exclusive(source.name, target.name, source.end, target.end))
             target.sync()
             if source.names[:-1] != target.names[:-1]:
                 source.sync()
@@ -157,7 +154,7 @@ class DirectoryStore(Store):
                 way.sync()
             else:
                 gone = disk.fresh_name()
-                os.rename(way.name, gone, src_dir_fd=way.end, dst_dir_fd=staging)
+                disk.rename(way.name, gone, way.end, staging)
                 way.sync()
                 _purge(gone, staging)
             way.prune()
@@ -178,9 +175,10 @@ class DirectoryStore(Store):
             raise _refused(error) from error
 
     def close(self) -> None:
-        if self._root != -1:
-            os.close(self._root)
-            self._root = -1
+        while self._open:
+            os.close(self._open.pop())
+        self._root = -1
+        self._staging = None
 
     def _load(self, way: "_Way") -> tuple[bytes, os.stat_result] | None:
         """Return the bytes of a memory and what its file is, or None where there is none."""
@@ -250,34 +248,63 @@ class DirectoryStore(Store):
         if os.fstat(self._root).st_nlink == 0:
             raise Refused(messages.STORE_GONE)
 
-    @contextmanager
-    def _writing(self) -> Iterator[int]:
-        """Take the writers' lock; the value is the descriptor of the staging folder."""
-        with _Way(self._root, f"{RESERVED}/{STAGING}/{LOCK}") as way:
-            if way.missing:
-                self._check_root()
-                way.make()
-                way.sync_made()
-            lock = disk.lock(way.name, way.end)
-            assert lock is not None
-            with lock:
-                try:
-                    yield way.end
-                finally:
-                    disk.unlock(lock)
+    def _writing(self) -> "_Turn":
+        """Return a writer's turn, for `with`."""
+        return _Turn(self)
+
+    def _staging_folder(self) -> int:
+        """Return the descriptor of the staging folder, making the folder if it is not there."""
+        if self._staging is None:
+            with _Way(self._root, OWN_LOCK) as way:
+                if way.missing:
+                    self._check_root()
+                    way.make()
+                    way.sync_made()
+                self._staging = os.dup(way.end)
+                self._open.append(self._staging)
+        return self._staging
 
     def _sweep(self) -> None:
         """Remove what a killed writer left in the staging folder, unless somebody is writing."""
-        with suppress(OSError, Refused), _Way(self._root, f"{RESERVED}/{STAGING}/{LOCK}") as way:
-            if way.missing or (lock := disk.lock(way.name, way.end, wait=False)) is None:
+        with suppress(OSError, Refused), _Way(self._root, OWN_LOCK) as way:
+            if way.missing:
                 return
-            with lock:
+            lock = disk.Lock(LOCK, way.end)
+            if lock.take(wait=False):
                 try:
                     for name in os.listdir(way.end):
                         if name != LOCK:
                             _purge(name, way.end)
                 finally:
-                    disk.unlock(lock)
+                    lock.give_back()
+
+
+class _Turn:
+    """A writer's turn. Entering it waits for the lock and gives the staging folder; leaving it gives the lock back."""
+
+    __slots__ = ("_lock", "_store")
+
+    def __init__(self, store: DirectoryStore) -> None:
+        self._store = store
+
+    def __enter__(self) -> int:
+        store = self._store
+        while True:
+            staging = store._staging_folder()
+            # Meanwhile, or since our last turn, somebody may have removed the lock or the whole folder, and who came
+            # then has made and locked a new one. Ours counts only while it is the one at the path.
+            try:
+                self._lock = disk.Lock(LOCK, staging)
+                self._lock.take()
+                if self._lock.is_at(OWN_LOCK, store._root):
+                    return staging
+                self._lock.give_back()
+            except FileNotFoundError:
+                pass
+            store._staging = None
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.give_back()
 
 
 class _Way:
@@ -291,26 +318,27 @@ class _Way:
         self.names = path.split("/")
         self.name = self.names[-1]
         self.missing: list[str] = []
-        self.end = root
         self._folders = [root]
         self._memory_above: str | None = None
+        end = root
         for depth, name in enumerate(self.names[:-1]):
             try:
-                self.end = disk.open_folder(name, self.end)
+                end = os.open(name, disk.FOLDER, dir_fd=end)
             except OSError as error:
                 self.missing = self.names[depth:-1]
                 if error.errno != errno.ENOENT:
                     self._explain(error, depth)
                 break
-            self._folders.append(self.end)
+            self._folders.append(end)
+        self.end = end
         self._found = len(self._folders)
 
     def _explain(self, error: OSError, depth: int) -> None:
         """Find out what stands in place of a folder: a memory, or something to leave alone."""
         try:
-            if error.errno not in NO_FOLDER:
+            if error.errno not in disk.NO_FOLDER:
                 raise error
-            there = _look(self.names[depth], self.end)
+            there = _look(self.names[depth], self._folders[-1])
             if there is not None and stat.S_ISREG(there.st_mode):
                 self._memory_above = "/".join(self.names[: depth + 1])
         except BaseException:
@@ -322,9 +350,10 @@ class _Way:
 
     def __exit__(self, *exception: object) -> None:
         while len(self._folders) > 1:
-            # Nothing was written through it, so there is nothing that closing it could fail to do.
-            with suppress(OSError):
+            try:
                 os.close(self._folders.pop())
+            except OSError:
+                pass  # nothing was written through it, so there is nothing that closing it could fail to do
 
     def look(self) -> os.stat_result | None:
         """Return what there is at the path, a file or a folder, or None; refuse anything else."""
@@ -337,13 +366,7 @@ class _Way:
         """
         if len(self._folders) == 1:
             return True
-        try:
-            now = os.stat(self.path, dir_fd=self._folders[0], follow_symlinks=False)
-        except OSError as error:
-            if error.errno == errno.ENOENT or error.errno in NO_FOLDER:
-                return False
-            raise
-        return now.st_ino == status.st_ino and now.st_dev == status.st_dev
+        return disk.is_at(status, self.path, self._folders[0])
 
     def check_no_memory_above(self) -> None:
         if self._memory_above is not None:
@@ -355,12 +378,11 @@ class _Way:
             self.end = disk.make_folder(name, self.end)
             self._folders.append(self.end)
 
-    @contextmanager
-    def made(self) -> Iterator[None]:
-        """Make the missing folders for what is put at the path in this block; if it cannot be, they go again."""
+    def place(self, rename: Callable[[], None]) -> None:
+        """Make the missing folders and rename something to the path; if that cannot be, they go again."""
         try:
             self.make()
-            yield
+            rename()
         except FileExistsError as error:
             # Somebody was faster by hand.
             self.prune()
@@ -413,18 +435,18 @@ def _below(folder: int, path: str, depth: int = 0) -> Iterator[Entry]:
     prefix = f"{path}/" if path else ""
     with os.scandir(folder) as scan:
         # A folder sorts as its name and the slash that follows in a key: `a-b` comes before `a/c`.
-        found = sorted((entry.name + "/" * entry.is_dir(follow_symlinks=False), entry) for entry in scan)
-    for key, entry in found:
+        found = {entry.name + "/" * entry.is_dir(follow_symlinks=False): entry for entry in scan}
+    for key in sorted(found):
+        entry = found[key]
         if not (key.isascii() or _is_utf8(key)) or prefix + entry.name in OWN:
             continue
         if not key.endswith("/"):
             try:
-                if not entry.is_file(follow_symlinks=False):
-                    continue
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            yield Entry(prefix + key, status.st_size, _time(status))
+            if stat.S_ISREG(status.st_mode):
+                yield Entry(prefix + key, status.st_size, _time(status))
         elif depth < MAX_DEPTH:
             yield from _below_name(entry.name, folder, prefix + entry.name, depth + 1)
 
@@ -434,7 +456,7 @@ def _below_name(name: str, at: int, path: str, depth: int = 0) -> Iterator[Entry
     try:
         folder = disk.open_folder(name, at)
     except OSError as error:
-        if error.errno == errno.ENOENT or error.errno in NO_FOLDER:
+        if error.errno == errno.ENOENT or error.errno in disk.NO_FOLDER:
             return
         raise
     try:
@@ -446,9 +468,9 @@ def _below_name(name: str, at: int, path: str, depth: int = 0) -> Iterator[Entry
 def _look(name: str, at: int) -> os.stat_result | None:
     """Return what file or folder there is of this name, or None; refuse anything else, a link for example."""
     there = disk.look(name, at)
-    if there is not None and not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):
-        raise Refused(messages.NOT_REGULAR)
-    return there
+    if there is None or stat.S_ISREG(there.st_mode) or stat.S_ISDIR(there.st_mode):
+        return there
+    raise Refused(messages.NOT_REGULAR)
 
 
 def _purge(name: str, at: int) -> None:
