@@ -17,12 +17,11 @@ def main() -> None:
         app(prog_name="commonplace")
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # Nobody reads the answers any more. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except OSError as error:
-        sys.exit(f"commonplace: {error}")
+        # Whatever is left to print cannot be, and Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # If nobody reads any more, nobody wants to be told.
+        sys.exit(1 if isinstance(error, BrokenPipeError) else f"commonplace: {error}")
     except Exception as error:
         sys.exit(internal(error))
 
