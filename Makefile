@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check format docs bench lock clean
+.PHONY: help demo test check format docs bench soak lock clean
 
 help: ## list what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 10
@@ -30,12 +30,15 @@ docs: $(READY) ## write docs/reference.md from the code
 bench: $(READY) ## how fast, beside the raw system calls and the SDK's own tool (QUICK=1 for a first look)
 	@$(BIN)/python bench/core.py $(if $(QUICK),--quick)
 
+soak: $(READY) ## prove the stores for SECONDS=60 each: races, kills, faults, hostile paths (STORES="./an-empty-folder")
+	@$(BIN)/python -m commonplace.testing.soak --seconds $(or $(SECONDS),60) $(or $(STORES),.soak/memories)
+
 lock: $(READY) ## pin the development requirements anew
 	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --upgrade --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.txt
 
 clean: ## remove what was made here
-	rm -rf .venv demo-memories build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .soak demo-memories build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements-dev.txt pyproject.toml

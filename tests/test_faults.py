@@ -11,12 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import dedent
+from types import FrameType
+from typing import Any
 
 import pytest
 
+import crashing
 from commonplace import Conflict, MemoryTool, Refused, messages, open_store
 from commonplace.stores import _descriptors as disk
+from commonplace.stores import directory
 from commonplace.stores.directory import DirectoryStore
+from commonplace.testing.clients import FAILING_CALLS
 from stepping import before_call
 
 BIG = "x" * 3_000_000
@@ -435,3 +440,68 @@ def test_what_a_person_puts_at_the_destination_meanwhile_is_never_overwritten(co
         if texts == ["by hand", "old"]:
             assert (root / "d" / "a").read_text() == "old"
     assert point > 20
+
+
+def test_a_forgotten_sync_is_found(
+    tmp_path: Path, synced: Callable[[], set[Identity]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory._Way, "sync", lambda way: None)
+    with pytest.raises(AssertionError):
+        test_every_change_that_is_acknowledged_was_synced(tmp_path, synced)
+
+
+# Errors at every call
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EMFILE], ids=errno.errorcode.get)
+@pytest.mark.parametrize("name", crashing.SCENARIOS)
+def test_an_error_at_any_system_call_is_a_refusal_and_leaves_the_old_or_the_new(
+    name: str, error: int, tmp_path: Path
+) -> None:
+    before, act, after = crashing.SCENARIOS[name]
+    refusals = 0
+    for point in range(1, 200):
+        root = tmp_path / str(point)
+        with open_store(root) as store:
+            for path, content in before.items():
+                store.write(path, content)
+            descriptors = len(os.listdir("/proc/self/fd"))
+            with failing_call(point, error) as failed:
+                try:
+                    act(store)
+                except Refused as refused:
+                    refusals += 1
+                    assert str(tmp_path) not in str(refused)
+            assert len(os.listdir("/proc/self/fd")) <= descriptors + 1  # the staging folder may have been opened
+            left = crashing.contents(store)
+            assert left in (before, after), f"call {point}"
+        with open_store(root) as reopened:
+            assert crashing.contents(reopened) == left
+            assert {path.name for path in root.glob(".commonplace/tmp/*")} <= {"lock"}
+            reopened.write("next", "1")
+        if not failed:
+            break
+    assert refusals > 5
+
+
+@contextmanager
+def failing_call(point: int, error: int) -> Iterator[list[int]]:
+    """Let the n-th system call in the block fail that can; the value is not empty once it did."""
+    calls = itertools.count(1)
+    failed: list[int] = []
+
+    def hook(frame: FrameType, event: str, argument: Any) -> None:
+        if (
+            event == "c_call"
+            and argument.__module__ in ("posix", "fcntl")
+            and argument.__name__ in FAILING_CALLS
+            and next(calls) == point
+        ):
+            failed.append(point)
+            raise OSError(error, os.strerror(error), "/host/path")
+
+    sys.setprofile(hook)
+    try:
+        yield failed
+    finally:
+        sys.setprofile(None)

@@ -139,7 +139,11 @@ class Lock:
             self._file = os.open(name, flags, dir_fd=at)
         except FileNotFoundError:
             self._file = os.open(name, flags | os.O_CREAT, 0o600, dir_fd=at)
-            os.fchmod(self._file, 0o600)
+            try:
+                os.fchmod(self._file, 0o600)
+            except BaseException:
+                self._close()
+                raise
 
     def take(self, *, wait: bool = True) -> bool:
         """Take the lock and tell whether we have it; without waiting, somebody else may."""
@@ -157,8 +161,10 @@ class Lock:
 
     def give_back(self) -> None:
         """Give the lock back, also where a child that was forked meanwhile has the file open."""
-        if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+        try:
+            if self._file is not None:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+        finally:
             self._close()
 
     def _close(self) -> None:

@@ -294,13 +294,19 @@ class _Turn:
             # Meanwhile, or since our last turn, somebody may have removed the lock or the whole folder, and who came
             # then has made and locked a new one. Ours counts only while it is the one at the path.
             try:
-                self._lock = disk.Lock(LOCK, staging)
-                self._lock.take()
-                if self._lock.is_at(OWN_LOCK, store._root):
-                    return staging
-                self._lock.give_back()
+                self._lock = lock = disk.Lock(LOCK, staging)
             except FileNotFoundError:
-                pass
+                pass  # the folder has been removed
+            else:
+                try:
+                    lock.take()
+                    if lock.is_at(OWN_LOCK, store._root):
+                        return staging
+                except BaseException:
+                    # Not left to the end of its life, which whoever keeps the error for its traceback may put off.
+                    lock.give_back()
+                    raise
+                lock.give_back()
             store._staging = None
 
     def __exit__(self, *exception: object) -> None:

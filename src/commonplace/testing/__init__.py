@@ -2,7 +2,8 @@
 
 `StoreSuite` asks a store for every promise of `commonplace.store`. `ANSWERS` is the transcript of commands and
 documented answers that every door has to give word for word. `ScriptedClaude` is a Messages API on loopback whose model
-follows a script, for programs that use the SDK.
+follows a script, for programs that use the SDK. `python -m commonplace.testing.soak` proves a store for as long as one
+likes, and `commonplace.testing.linearizability` is the checker it uses.
 """
 
 import pytest
