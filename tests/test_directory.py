@@ -1,13 +1,11 @@
 """The directory store looked at from outside: files, modes, links, and what a person does by hand."""
 
-import ctypes
 import os
 import shutil
 import socket
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 from commonplace import Conflict, MemoryTool, Refused, Store, messages, open_store
 from commonplace.stores import _descriptors as disk
 from commonplace.stores.directory import DirectoryStore
+from commonplace.testing import links
 
 
 @pytest.fixture
@@ -420,57 +419,19 @@ def test_without_an_exclusive_rename_nothing_is_overwritten_either(
 
 # Links swapped in while commands run
 
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs renameat2, which exchanges two names in one step")
-def test_a_folder_swapped_for_a_link_never_lets_a_byte_in_or_out(root: Path, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    (outside / "inner").mkdir(parents=True)
-    for canary in (outside / "x.md", outside / "inner" / "x.md"):
-        canary.write_text("SECRET")
-    with open_store(root) as store:
-        store.write("a/inner/x.md", "inside")
-        os.symlink(outside, root / "link")
-        done = threading.Event()
-
-        exchange = ctypes.CDLL(None, use_errno=True).renameat2
-        names = (_AT_FDCWD, os.fsencode(root / "a"), _AT_FDCWD, os.fsencode(root / "link"), _RENAME_EXCHANGE)
-
-        def swap() -> None:
-            while not done.is_set():
-                exchange(*names)
-
-        swapping = threading.Thread(target=swap)
-        swapping.start()
-        try:
-            tool = MemoryTool(store, patience=0)
-            answers = [
-                str(tool.answer({"id": "1", "input": {"command": command, **fields}})["content"])
-                for number in range(400)
-                for command, fields in (
-                    ("view", {"path": "/memories/a/inner/x.md"}),
-                    ("view", {"path": "/memories/a"}),
-                    ("view", {"path": "/memories"}),
-                    ("create", {"path": f"/memories/a/inner/new{number}.md", "file_text": "written"}),
-                    ("create", {"path": f"/memories/a/fresh{number}/new.md", "file_text": "written"}),
-                    ("str_replace", {"path": "/memories/a/inner/x.md", "old_str": "S", "new_str": "written"}),
-                    ("insert", {"path": "/memories/a/x.md", "insert_line": 0, "insert_text": "written"}),
-                    ("rename", {"old_path": "/memories/a/x.md", "new_path": f"/memories/stolen{number}.md"}),
-                    ("rename", {"old_path": f"/memories/a/inner/new{number}.md", "new_path": "/memories/a/x.md"}),
-                    (
-                        "delete",
-                        {"path": "/memories/a/inner/x.md"} if number % 50 == 49 else {"path": "/memories/a/x.md"},
-                    ),
-                )
-            ]
-        finally:
-            done.set()
-            swapping.join()
-    assert not any("SECRET" in answer for answer in answers)
+@pytest.mark.skipif(not links.can_swap(), reason="needs renameat2, which exchanges two names in one step")
+def test_a_folder_swapped_for_a_link_never_lets_a_byte_in_or_out(tmp_path: Path) -> None:
+    answers, wrong = links.swap_links(tmp_path, rounds=400)
+    assert wrong == []
     assert not any(messages.INTERNAL[:30] in answer for answer in answers)
-    assert {str(path.relative_to(outside)) for path in outside.rglob("*")} == {"x.md", "inner", "inner/x.md"}
-    assert {path.read_text() for path in outside.rglob("*.md")} == {"SECRET"}
     # Both sides of the swap were met, so the loop was tight enough to mean something.
     assert any("inside" in answer for answer in answers)
     assert any("not an ordinary file" in answer for answer in answers)
+
+
+@pytest.mark.skipif(not links.can_swap(), reason="needs renameat2, which exchanges two names in one step")
+def test_a_store_that_follows_links_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "FOLDER", os.O_RDONLY | os.O_DIRECTORY)
+    _, wrong = links.swap_links(tmp_path, rounds=400)
+    assert wrong

@@ -10,10 +10,12 @@ import argparse
 import random
 import shutil
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from unicodedata import is_normalized, normalize
 from urllib.parse import unquote
 
@@ -22,6 +24,7 @@ from commonplace.errors import Refused
 from commonplace.open import open_store
 from commonplace.store import RESERVED, clear
 from commonplace.stores.directory import LOCK, STAGING, DirectoryStore
+from commonplace.testing import links
 from commonplace.testing.clients import BESIDE, DIRECTORY, KEYS, TORN, Load, Record, run
 from commonplace.testing.linearizability import CONFLICT, DONE, Delete, Operation, Read, Write, check
 
@@ -207,7 +210,7 @@ def soak(url: str, seconds: float, seed: int, tell: Callable[[str], None]) -> Fi
             _empty(url)
             records, wrong = prove(url, name, seed)
             figures.counts["operations"] += len(records)
-            figures.counts["without an answer"] += sum(record.returned is None for record in records)
+            figures.counts["killed or refused midway"] += sum(record.returned is None for record in records)
             figures.counts["kills"] += load(seed).kills
             figures.counts["rounds"] += 1
             for finding in wrong:
@@ -215,6 +218,11 @@ def soak(url: str, seconds: float, seed: int, tell: Callable[[str], None]) -> Fi
                 tell(figures.findings[-1])
             if time.monotonic() >= end:
                 break
+        if links.can_swap():
+            with tempfile.TemporaryDirectory() as home:
+                answers, wrong = links.swap_links(Path(home), rounds=50)
+            figures.counts["commands among swapped links"] += len(answers)
+            figures.findings += wrong
         figures.counts["hostile paths"] += 10_000
         figures.counts["paths that passed"] += hostile_paths(seed, 10_000)
         tell(
