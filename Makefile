@@ -31,7 +31,7 @@ bench: $(READY) ## how fast, beside the raw system calls and the SDK's own tool 
 	@$(BIN)/python bench/core.py $(if $(QUICK),--quick)
 
 soak: $(READY) ## prove the stores for SECONDS=60 each: races, kills, faults, hostile paths (STORES="./an-empty-folder")
-	@$(BIN)/python -m commonplace.testing.soak --seconds $(or $(SECONDS),60) $(or $(STORES),.soak/memories)
+	@$(BIN)/python -m commonplace.testing.soak --seconds $(or $(SECONDS),60) $(or $(STORES),.soak/$$(date +%Y-%m-%d-%H%M%S))
 
 lock: $(READY) ## pin the development requirements anew
 	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --upgrade --generate-hashes \

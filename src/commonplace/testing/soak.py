@@ -229,6 +229,8 @@ def soak(url: str, seconds: float, seed: int, tell: Callable[[str], None]) -> Fi
             f"{figures.counts['rounds']} rounds, {figures.counts['operations']} operations, {len(figures.findings)} findings"
         )
         seed += 1
+    if not figures.findings:  # else what is left may tell more
+        _empty(url)
     return figures
 
 
