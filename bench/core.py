@@ -30,6 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from commonplace import MemoryTool, open_store
+from commonplace.doctor import file_system
 
 RAW, SDK, OURS = "raw", "SDK", "ours"
 
@@ -513,21 +514,10 @@ def machine(work: Path) -> dict[str, str]:
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "processor": f"{os.cpu_count()} CPUs ({platform.machine()})",
         "kernel": f"{platform.system()} {platform.release()}",
-        "file_system": file_system(work),
+        "file_system": file_system(work) or "unknown",
         "python": f"Python {platform.python_version()}",
         "sdk": f"anthropic {version('anthropic')}",
     }
-
-
-def file_system(folder: Path) -> str:
-    """Return the type of the file system that a folder lies on, as far as the system tells."""
-    try:
-        lines = Path("/proc/self/mounts").read_text().splitlines()
-    except OSError:
-        return "unknown"
-    mounts = [line.split() for line in lines]
-    around = [fields for fields in mounts if folder.is_relative_to(fields[1])]
-    return max(reversed(around), key=lambda fields: len(fields[1]))[2]
 
 
 def as_json(rows: list[Row], found: list[Finding], about: Mapping[str, str]) -> str:

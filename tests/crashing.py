@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from commonplace import MemoryTool, Store, open_store
-from stepping import before_call
+from commonplace.testing.stepping import before_call
 
 OLD, NEW = "old\n" * 20_000, "new text\n" * 30_000
 TREE = {"d/x": "1", "d/e/y": "2", "d/e/f/z": "3"}

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import dedent
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -21,8 +19,7 @@ from commonplace import Conflict, MemoryTool, Refused, messages, open_store
 from commonplace.stores import _descriptors as disk
 from commonplace.stores import directory
 from commonplace.stores.directory import DirectoryStore
-from commonplace.testing.clients import FAILING_CALLS
-from stepping import before_call
+from commonplace.testing.stepping import before_call, can_fail, failing
 
 BIG = "x" * 3_000_000
 
@@ -466,7 +463,7 @@ def test_an_error_at_any_system_call_is_a_refusal_and_leaves_the_old_or_the_new(
             for path, content in before.items():
                 store.write(path, content)
             descriptors = len(os.listdir("/proc/self/fd"))
-            with failing_call(point, error) as failed:
+            with before_call(point, failing(error, "/host/path"), among=can_fail) as failed:
                 try:
                     act(store)
                 except Refused as refused:
@@ -482,26 +479,3 @@ def test_an_error_at_any_system_call_is_a_refusal_and_leaves_the_old_or_the_new(
         if not failed:
             break
     assert refusals > 5
-
-
-@contextmanager
-def failing_call(point: int, error: int) -> Iterator[list[int]]:
-    """Let the n-th system call in the block fail that can; the value is not empty once it did."""
-    calls = itertools.count(1)
-    failed: list[int] = []
-
-    def hook(frame: FrameType, event: str, argument: Any) -> None:
-        if (
-            event == "c_call"
-            and argument.__module__ in ("posix", "fcntl")
-            and argument.__name__ in FAILING_CALLS
-            and next(calls) == point
-        ):
-            failed.append(point)
-            raise OSError(error, os.strerror(error), "/host/path")
-
-    sys.setprofile(hook)
-    try:
-        yield failed
-    finally:
-        sys.setprofile(None)

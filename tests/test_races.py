@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from commonplace import Conflict, Memory, MemoryTool, Refused, open_store
 from commonplace.store import Expect
 from commonplace.stores.dict import DictStore
-from stepping import before_call
+from commonplace.testing.stepping import before_call
 
 PROCESSES, THREADS = 4, 8
 
@@ -210,18 +209,14 @@ def test_a_lock_file_that_is_removed_while_somebody_waits_lets_nobody_in_twice(t
     with open_store(tmp_path) as first, open_store(tmp_path) as second:
         before = first.write("a", "before")
 
-        def remove_the_lock_and_write(frame: FrameType, event: str, argument: object) -> None:
-            if event == "c_call" and argument is fcntl.flock:
-                sys.setprofile(None)
-                (tmp_path / ".commonplace" / "tmp" / "lock").unlink()
-                second.write("a", "by the second", expect=before.revision)
+        def remove_the_lock_and_write() -> None:
+            (tmp_path / ".commonplace" / "tmp" / "lock").unlink()
+            second.write("a", "by the second", expect=before.revision)
 
-        sys.setprofile(remove_the_lock_and_write)
-        try:
-            with pytest.raises(Conflict):
-                first.write("a", "by the first", expect=before.revision)
-        finally:
-            sys.setprofile(None)
+        at_the_lock = before_call(1, remove_the_lock_and_write, among=lambda function: function is fcntl.flock)
+        with at_the_lock as interfered, pytest.raises(Conflict):
+            first.write("a", "by the first", expect=before.revision)
+        assert interfered
     assert (tmp_path / "a").read_text() == "by the second"
 
 

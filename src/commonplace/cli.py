@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 
 REFUSED, CONFLICT = 1, 3
+HERE = "./memories"
 
 
 def _tell_version(wanted: bool) -> None:
@@ -55,7 +56,7 @@ def commonplace(
 def _known_paths(context: typer.Context, incomplete: str) -> list[str]:
     """Return what the shell may complete a path to: the next names below what is typed so far."""
     shown = set()
-    with suppress(Exception), _open(context.params.get("store") or "./memories") as store:
+    with suppress(Exception), _open(context.params.get("store") or HERE) as store:
         for entry in store.list():
             if entry.path.startswith(incomplete):
                 name, slash, _ = entry.path[len(incomplete) :].partition("/")
@@ -76,8 +77,6 @@ PathArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="The path; /memories/ may be left out.", autocompletion=_known_paths)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer for programs.")]
-
-HERE = "./memories"
 
 
 @app.command()
@@ -202,7 +201,7 @@ def rename(
     Example: `commonplace rename draft.md done/final.md`
     """
     with _open(store) as opened, _refusals(as_json):
-        _answer(opened, as_json, command="rename", old_path=old, new_path=_path(new))
+        _answer(opened, as_json, command="rename", old_path=old, new_path=new)
 
 
 @app.command()
@@ -395,7 +394,7 @@ def _from_input() -> str:
 def _answer(store: Store, as_json: bool, *, overwrite: bool = False, **command: Any) -> None:
     """Run one command and show the answer."""
     tool = MemoryTool(store, on_existing="overwrite" if overwrite else "error", max_view_chars=None)
-    shown = {key: _path(value) if key in ("path", "old_path") else value for key, value in command.items()}
+    shown = {key: _path(value) if key.endswith("path") else value for key, value in command.items()}
     answer = tool.execute(shown)
     terminal.write(json.dumps({"answer": answer}) if as_json else answer)
 

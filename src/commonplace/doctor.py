@@ -152,21 +152,22 @@ def _facts_of_a_folder(root: Path) -> Iterator[Finding]:
     yield Finding("free space", None, f"{text.size(free)} below {root}")
     mode = stat.S_IMODE(root.stat().st_mode)
     yield Finding("others on this machine cannot look in", not mode & 0o077, f"the folder's mode is {mode:04o}")
-    if (kind := _file_system(root)) is not None:
+    if (kind := file_system(root)) is not None:
         lasting = kind not in ("tmpfs", "ramfs")
         yield Finding("memories outlive a restart of the machine", lasting, f"the file system is {kind}")
         alone = not kind.startswith(("nfs", "cifs", "smb", "fuse.sshfs", "9p"))
         yield Finding("only this machine writes here", None if alone else False, f"the file system is {kind}")
 
 
-def _file_system(folder: Path) -> str | None:
+def file_system(folder: Path) -> str | None:
     """Return the type of the file system a folder is on, where the system tells."""
     try:
         mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     except OSError:
         return None
     around = [mount for mount in mounts if folder.resolve().is_relative_to(mount[1])]
-    return max(around, key=lambda mount: len(mount[1]))[2] if around else None
+    # Of several at one place, the last one mounted is the one that is seen.
+    return max(reversed(around), key=lambda mount: len(mount[1]))[2] if around else None
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ def rename_exclusive(old: str, new: str, old_folder: int, new_folder: int) -> No
     if stat.S_ISDIR(os.stat(old, dir_fd=old_folder, follow_symlinks=False).st_mode):
         if look(new, new_folder) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-        os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
+        rename(old, new, old_folder, new_folder)
     else:
         os.link(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
         os.unlink(old, dir_fd=old_folder)
@@ -251,7 +251,7 @@ def remove_tree(name: str, at: int) -> None:
             for inner in os.listdir(folder):
                 if not _unlink(inner, folder):
                     pending.append(fresh_name())
-                    os.rename(inner, pending[-1], src_dir_fd=folder, dst_dir_fd=at)
+                    rename(inner, pending[-1], folder, at)
         finally:
             os.close(folder)
         os.rmdir(current, dir_fd=at)

@@ -16,21 +16,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from types import FrameType
 from typing import Any
 
 from commonplace.errors import Conflict, Refused
 from commonplace.store import Memory, Store
+from commonplace.testing.stepping import before_call, can_fail, failing
 
 # None is above another, so that a Conflict always speaks of the memory itself.
 KEYS = ("a", "b-b", "b/x", "b/y", "c/d/e")
 DIRECTORY, BESIDE = "d", "d-beside"
-FAILING_CALLS = frozenset(
-    {"open", "read", "write", "fsync", "fstat", "stat", "mkdir", "rmdir", "rename", "unlink", "scandir", "flock", "dup"}
-)
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EACCES, errno.EMFILE)
 TORN = "torn"
 
@@ -240,10 +237,10 @@ class Client:
                 answers = act()
         except Conflict:
             # Nothing was done then.
-            answers = [conflict] * len(calls)
             if conflict is None:
                 _print({"id": identity, "told": [None] * len(calls)})
                 return
+            answers = [conflict] * len(calls)
         except Refused:
             # It may have been done or not, and a reader was told nothing.
             _print({"id": identity, "told": [None if call["kind"] == "read" else {} for call in calls]})
@@ -251,27 +248,12 @@ class Client:
         returned = time.monotonic_ns()
         _print({"id": identity, "told": [{"returned": returned, "answer": answer} for answer in answers]})
 
-    @contextmanager
-    def _fault(self) -> Iterator[None]:
+    def _fault(self) -> AbstractContextManager[object]:
         """Let one system call fail in the block, if chance will have it."""
         if self._chance.random() >= self._load.faults:
-            yield
-            return
-        left = self._chance.randrange(1, 30)
-        number = self._chance.choice(ERRORS)
-
-        def hook(frame: FrameType, event: str, argument: Any) -> None:
-            nonlocal left
-            if event == "c_call" and argument.__module__ in ("posix", "fcntl") and argument.__name__ in FAILING_CALLS:
-                left -= 1
-                if left == 0:
-                    raise OSError(number, os.strerror(number))
-
-        sys.setprofile(hook)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
+            return nullcontext()
+        point, error = self._chance.randrange(1, 30), self._chance.choice(ERRORS)
+        return before_call(point, failing(error), among=can_fail)
 
 
 def _print(said: dict[str, Any]) -> None:

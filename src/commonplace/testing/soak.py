@@ -56,7 +56,7 @@ def prove(url: str, name: str, seed: int, factory: str | None = None) -> tuple[l
     if factory is not None:
         load = replace(load, factory=factory)
     records = run(url, load)
-    wrong = list(_wrong_with_directories(records, load) if load.directories else _wrong_with_memories(records))
+    wrong = list(_wrong_with_directories(records) if load.directories else _wrong_with_memories(records))
     return records, [*wrong, *_debris(url)]
 
 
@@ -73,7 +73,7 @@ def _wrong_with_memories(records: list[Record]) -> Iterator[str]:
             yield f"the history of {key} is not linearizable:\n{violation}"
 
 
-def _wrong_with_directories(records: list[Record], load: Load) -> Iterator[str]:
+def _wrong_with_directories(records: list[Record]) -> Iterator[str]:
     """Every memory that was added is in one place, or went with its directory; what was added beside it stays."""
     added = {record.key.rpartition("/")[2]: record for record in records if record.kind == "add"}
     certain = {name for name, record in added.items() if record.answer == "done"}
