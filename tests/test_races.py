@@ -3,8 +3,10 @@
 import fcntl
 import itertools
 import json
+import os
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -13,7 +15,9 @@ import pytest
 
 from commonplace import Conflict, Memory, MemoryTool, Refused, open_store
 from commonplace.store import Expect
+from commonplace.stores import _descriptors as disk
 from commonplace.stores.dict import DictStore
+from commonplace.stores.directory import DirectoryStore
 from commonplace.testing.stepping import before_call
 
 PROCESSES, THREADS = 4, 8
@@ -206,18 +210,28 @@ def test_a_child_forked_during_a_write_does_not_keep_the_lock(tmp_path: Path) ->
 
 
 def test_a_lock_file_that_is_removed_while_somebody_waits_lets_nobody_in_twice(tmp_path: Path) -> None:
-    with open_store(tmp_path) as first, open_store(tmp_path) as second:
+    with DirectoryStore(tmp_path) as first, open_store(tmp_path) as second:
         before = first.write("a", "before")
+        own = tmp_path / ".commonplace" / "tmp"
 
         def remove_the_lock_and_write() -> None:
-            (tmp_path / ".commonplace" / "tmp" / "lock").unlink()
-            second.write("a", "by the second", expect=before.revision)
+            (own / "lock").unlink()
+            memory = second.read("a")
+            assert memory is not None
+            second.write("a", memory.content + ", by the second", expect=memory.revision)
 
-        at_the_lock = before_call(1, remove_the_lock_and_write, among=lambda function: function is fcntl.flock)
-        with at_the_lock as interfered, pytest.raises(Conflict):
+        def at_the_lock() -> AbstractContextManager[list[int]]:
+            return before_call(1, remove_the_lock_and_write, among=lambda function: function is fcntl.flock)
+
+        with at_the_lock() as interfered, pytest.raises(Conflict):
             first.write("a", "by the first", expect=before.revision)
         assert interfered
-    assert (tmp_path / "a").read_text() == "by the second"
+        with at_the_lock(), first._writing():
+            # The lock that the first has now is the one that others meet.
+            folder = os.open(own, os.O_RDONLY)
+            assert not disk.Lock("lock", folder).take(wait=False)
+            os.close(folder)
+    assert (tmp_path / "a").read_text() == "before, by the second, by the second"
 
 
 @pytest.mark.parametrize("becomes", ["nothing", "a memory", "a directory"])
